@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gridbench.datagrid.crossover.models import ComputeModel, GridModel
-from gridbench.datagrid.crossover.record import FORM, Sharing, Side
+from gridbench.datagrid.crossover.record import FORM, SharingRecord, Side
 from gridbench.jsonl_store import Header
 
 MB = 2**20
@@ -45,7 +45,9 @@ def header_of(**options: object) -> Header:
     )
 
 
-def sharing_of(engine: str, readers: int, size: int, seconds: float, **more: object) -> Sharing:
+def sharing_of(
+    engine: str, readers: int, size: int, seconds: float, **more: object
+) -> SharingRecord:
     values: dict[str, object] = {
         "side": "compute grid",
         "engine": engine,
@@ -59,10 +61,12 @@ def sharing_of(engine: str, readers: int, size: int, seconds: float, **more: obj
         "reading": seconds,
         "load": QUIET,
     }
-    return Sharing(**(values | more))  # type: ignore[arg-type]
+    return SharingRecord(**(values | more))  # type: ignore[arg-type]
 
 
-def from_grid(readers: int, size: int, loading: float, reading: float, **more: object) -> Sharing:
+def from_grid(
+    readers: int, size: int, loading: float, reading: float, **more: object
+) -> SharingRecord:
     side: Side = "data grid"
     values: dict[str, object] = {
         "side": side,
@@ -83,7 +87,7 @@ def measured(
     readers: Iterable[int] = READERS,
     repeats: int = 3,
     spread: float = 0.01,
-) -> list[Sharing]:
+) -> list[SharingRecord]:
     """What would be measured if the models were right, in repeats that differ by `spread`."""
     found = []
     for n in readers:
@@ -104,7 +108,7 @@ def measured(
 ENGINES = {"gridrpc-python": ONCE, "process-pool": EACH}
 
 
-def write_folder(folder: Path, found: Iterable[Sharing], **options: object) -> Path:
+def write_folder(folder: Path, found: Iterable[SharingRecord], **options: object) -> Path:
     file = FORM.open(folder, header_of(**options), fresh=True)
     for one in found:
         file.add(one)

@@ -11,12 +11,12 @@ from pathlib import Path
 from gridbench.datagrid.record import (
     FORM,
     Checked,
-    Counts,
     DataGridCase,
     Latencies,
     Loading,
     MemberUse,
-    Tasks,
+    OperationCounts,
+    TaskTimeline,
     WarmUp,
     Windows,
 )
@@ -51,10 +51,10 @@ def header_of(**options: object) -> Header:
     )
 
 
-def tasks_of(*columns: tuple[object, ...]) -> Tasks:
+def tasks_of(*columns: tuple[object, ...]) -> TaskTimeline:
     """Tasks by their columns, in the order of the record."""
     names = ("id", "client", "began", "ended", "operations", "why")
-    return Tasks(**dict(zip(names, columns, strict=True)))  # type: ignore[arg-type]
+    return TaskTimeline(**dict(zip(names, columns, strict=True)))  # type: ignore[arg-type]
 
 
 def windows_of(length: float, operations: Sequence[int], errors: Sequence[int]) -> Windows:
@@ -83,7 +83,7 @@ def four() -> DataGridCase:
         loading=Loading(objects=1000, bytes=1000 * 1024, seconds=2.0, client_memory=2**27),
         warm_up=WarmUp(seconds=5.0, steady=True, operations=900),
         seconds=2.0,
-        tasks=Tasks(
+        tasks=TaskTimeline(
             id=(0, 2, 1, 3),
             client=(0, 0, 1, 1),
             began=(0.0, 1.0, 0.0, 1.2),
@@ -100,7 +100,7 @@ def four() -> DataGridCase:
             ),
         ),
         windows=Windows(length=0.1, operations=(2,) * 20, errors=(0,) * 20),
-        counts=Counts(reads=40),
+        counts=OperationCounts(reads=40),
         members=tuple(
             MemberUse(
                 index=index,
@@ -139,7 +139,7 @@ def killed(windows: Sequence[int], at: float = 1.0, **more: object) -> DataGridC
         "seconds": end,
         "tasks": tasks_of((0,), (0,), (0.0,), (end,), (sum(windows),), ("",)),
         "windows": windows_of(0.1, tuple(windows), (0,) * len(windows)),
-        "counts": Counts(reads=sum(windows)),
+        "counts": OperationCounts(reads=sum(windows)),
         "members": tuple(members),
     }
     return replace(base, **(values | more))  # type: ignore[arg-type]
@@ -265,7 +265,9 @@ def made(
         ),
         "latencies": tuple(latencies),
         "windows": windows_of(length, tuple(windows), tuple(errors)),
-        "counts": Counts(reads=total if label == "read" else 0, updates=updates, inserts=inserts),
+        "counts": OperationCounts(
+            reads=total if label == "read" else 0, updates=updates, inserts=inserts
+        ),
         "errors": {"TargetDisconnectedException: the member has left": 7} if kill else {},
         "members": tuple(
             MemberUse(

@@ -28,8 +28,8 @@ from gridbench.advise.prose import sentences
 from gridbench.advise.record import to_record
 from gridbench.advise.work import DivisibleWork
 from gridbench.datagrid.crossover.answer import answer_of
-from gridbench.datagrid.crossover.kept import Kept, keep, kept_of, load_kept
 from gridbench.datagrid.crossover.models import ComputeModel
+from gridbench.datagrid.crossover.saved_models import CrossoverModels, keep, kept_of, load_kept
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
@@ -46,7 +46,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def known(engine: ComputeModel, **more: object) -> Kept:
+def known(engine: ComputeModel, **more: object) -> CrossoverModels:
     """The crossover of an engine that the model of these tests is of."""
     answer = answer_of(measured({PLACE.engine: engine}))
     kept = kept_of(header_of(), answer, quiet=True)
@@ -54,7 +54,9 @@ def known(engine: ComputeModel, **more: object) -> Kept:
     return replace(kept, compute={PLACE.engine: found})
 
 
-def advice_of(model: PipelineModel, kept: Kept | None, work: DivisibleWork = WORK) -> Advice:
+def advice_of(
+    model: PipelineModel, kept: CrossoverModels | None, work: DivisibleWork = WORK
+) -> Advice:
     found = advise(model, work)
     return replace(found, from_where=from_where(kept, model.fit.place, work, found.split))
 

@@ -20,13 +20,12 @@ from crossover_results import (
     measured,
     sharing_of,
 )
-from gridbench.datagrid.crossover.answer import answer_of
-from gridbench.datagrid.crossover.cases import curves_of
-from gridbench.datagrid.crossover.crossing import crossing
+from gridbench.datagrid.crossover.answer import answer_of, curves_of
 from gridbench.datagrid.crossover.experiment import CrossoverExperiment
 from gridbench.datagrid.crossover.models import (
     ComputeModel,
     GridModel,
+    crossing,
     crossing_readers,
     crossing_size,
     fit_compute,

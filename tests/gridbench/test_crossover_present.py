@@ -29,10 +29,10 @@ from crossover_results import (
 from golden import same_as_golden
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.conclusions import headline, notices
-from gridbench.datagrid.crossover.crossing import Crossing
 from gridbench.datagrid.crossover.document import document_of, to_record
+from gridbench.datagrid.crossover.models import Crossing
 from gridbench.datagrid.crossover.plots import crossings, over_readers, over_size
-from gridbench.datagrid.crossover.record import Sharing
+from gridbench.datagrid.crossover.record import SharingRecord
 from gridbench.datagrid.crossover.result_kind import write_report
 from gridbench.datagrid.crossover.tables import costs, place, sized, spread
 from gridbench.errors import InputError
@@ -46,7 +46,7 @@ from running import Run
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 
 
-FOLDERS: dict[str, list[Sharing]] = {
+FOLDERS: dict[str, list[SharingRecord]] = {
     "all": measured(ENGINES, readers=(1, 4, 16), sizes=(MB, 16 * MB, 256 * MB)),
     "nothing": [],
     "failed": [sharing_of("ray", 1, MB, 0.0, status="failed", why="it ended")],
@@ -58,17 +58,17 @@ FOLDERS: dict[str, list[Sharing]] = {
 }
 
 
-def printed(found: Sequence[Sharing], width: int = 200) -> str:
+def printed(found: Sequence[SharingRecord], width: int = 200) -> str:
     out = io.StringIO()
     print_document(Console(file=out, width=width), document_of(header_of(), found))
     return out.getvalue()
 
 
-def said(found: Sequence[Sharing]) -> list[str]:
+def said(found: Sequence[SharingRecord]) -> list[str]:
     return headline(answer_of(found), found)
 
 
-def warned(found: Sequence[Sharing]) -> str:
+def warned(found: Sequence[SharingRecord]) -> str:
     return " ".join(notices(answer_of(found), found))
 
 

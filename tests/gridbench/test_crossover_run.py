@@ -11,11 +11,10 @@ import pytest
 from rich.console import Console
 
 from crossover_results import MB
-from gridbench.datagrid.crossover.compute import ComputeSide
-from gridbench.datagrid.crossover.grid import GridSide, plans_of, sharing_of
 from gridbench.datagrid.crossover.options import CrossoverParameters
 from gridbench.datagrid.crossover.record import FORM, PlannedSharing
-from gridbench.datagrid.record import DataGridCase, Loading, Tasks
+from gridbench.datagrid.crossover.sides import ComputeSide, GridSide, plans_of, sharing_of
+from gridbench.datagrid.record import DataGridCase, Loading, TaskTimeline
 from gridbench.errors import InputError
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
@@ -141,7 +140,7 @@ def case(**more: object) -> DataGridCase:
         "at": "2031-05-04T10:31:00+00:00",
         "status": "done",
         "loading": Loading(objects=2, bytes=2 * MB, seconds=3.0),
-        "tasks": Tasks(id=(0, 1), ended=(0.5, 2.0)),
+        "tasks": TaskTimeline(id=(0, 1), ended=(0.5, 2.0)),
     }
     return DataGridCase(**(values | more))  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.present import write_report
 from gridbench.datagrid.present.page import render
 from gridbench.datagrid.present.rows import cases_table
-from gridbench.datagrid.record import DataGridCase, Tasks, Windows
+from gridbench.datagrid.record import DataGridCase, TaskTimeline, Windows
 from gridbench.formats import amount
 from gridbench.report.screenshot import picture
 
@@ -249,7 +249,7 @@ def test_names_are_shown_not_run(driver, emulate, tmp_path):
 
 def test_cases_with_nothing_to_draw(driver, emulate, tmp_path):
     emulate()
-    bare = replace(four(), tasks=Tasks(), latencies=(), windows=Windows(), members=())
+    bare = replace(four(), tasks=TaskTimeline(), latencies=(), windows=Windows(), members=())
     opened(driver, page_of(tmp_path, [bare, replace(made(), status="failed", why="no")]))
     assert pictures_of(driver) == []
     assert "No case has tasks that could be shown." in texts_in(driver, "#case p")

@@ -14,11 +14,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gridbench.datagrid.engines import sources
-from gridbench.datagrid.engines.build import LIBRARIES, MARKER, Build
-from gridbench.datagrid.engines.engine import CLIENT, Engine, find_engine, own_engines
-from gridbench.datagrid.engines.engine_file import read_description
-from gridbench.datagrid.engines.installation import install
+from gridbench.datagrid import engine_build as sources
+from gridbench.datagrid.engine import (
+    CLIENT,
+    DataGridEngine,
+    find_engine,
+    own_engines,
+    read_manifest,
+)
+from gridbench.datagrid.engine_build import LIBRARIES, MARKER, Build, install
 from gridbench.errors import InputError
 from running import DEADLINE, PROGRAM, Run, until
 
@@ -71,14 +75,14 @@ def write(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("name", [engine.name for engine in own_engines()])
 def test_those_that_come_along_are_described_in_full(name: str) -> None:
     engine = find_engine(name)
-    described = engine.described
+    manifest = engine.manifest
     assert engine.own
-    assert described.title
-    assert described.settings
-    assert described.class_name.startswith("gridbench.datagrid.")
-    assert described.classpath
-    assert (described.ports > 0) == described.members
-    assert described.version
+    assert manifest.title
+    assert manifest.settings
+    assert manifest.class_name.startswith("gridbench.datagrid.")
+    assert manifest.classpath
+    assert (manifest.ports > 0) == manifest.members
+    assert manifest.version
 
 
 MINIMAL = 'title = "Mine"\nclass = "mine.Grid"\n'
@@ -110,7 +114,7 @@ MINIMAL = 'title = "Mine"\nclass = "mine.Grid"\n'
 def test_a_file_that_is_wrong_says_where(tmp_path: Path, text: str, words: str) -> None:
     file = write(tmp_path, text)
     with pytest.raises(InputError) as raised:
-        read_description(file)
+        read_manifest(file)
     assert str(raised.value).startswith(f"{file}{words}")
     assert "hint: " in str(raised.value)
 
@@ -375,7 +379,7 @@ def test_what_is_built_runs_and_is_built_anew_when_sources_change(
     assert engine.build.state().kind == "missing"
 
 
-def has_class(engine: Engine, name: str) -> bool:
+def has_class(engine: DataGridEngine, name: str) -> bool:
     """Whether Java finds the class."""
     java, *_, path, _main = engine.command(CLIENT, 1 << 28)
     javap = shutil.which("javap") or str(Path(java).with_name("javap"))

@@ -23,15 +23,20 @@ from datagrid_cases import (
     write_folder,
 )
 from gridbench.datagrid.cases import repeats_of
-from gridbench.datagrid.correctness import correctness
-from gridbench.datagrid.figures import figures_of, verdict
-from gridbench.datagrid.fit import fitted
+from gridbench.datagrid.comparisons import compared_loops, fitted, sweeps_of
+from gridbench.datagrid.figures import correctness, figures_of, verdict
 from gridbench.datagrid.latency import merged, quantile, quantiles, tail
-from gridbench.datagrid.loops import compared_loops
 from gridbench.datagrid.present.scenario_tables import line_name
-from gridbench.datagrid.record import FORM, Checked, Counts, DataGridCase, Latencies, Tasks, WarmUp
-from gridbench.datagrid.sweeps import sweeps_of
-from gridbench.datagrid.timeline_file import write_timeline
+from gridbench.datagrid.record import (
+    FORM,
+    Checked,
+    DataGridCase,
+    Latencies,
+    OperationCounts,
+    TaskTimeline,
+    WarmUp,
+    write_timeline,
+)
 from gridbench.datagrid.windows import dip, steadiness, working
 from gridbench.errors import InputError
 from gridbench.timeline import SCHEMA
@@ -63,10 +68,10 @@ def test_operations_and_bytes_per_second() -> None:
     found = figures_of(four())
     assert (found.operations, found.throughput, found.bandwidth) == (40, 20.0, 20 * 1024)
     # An update reads its object and writes it.
-    mixed = replace(four(), counts=Counts(reads=10, updates=10, inserts=5, shared=3))
+    mixed = replace(four(), counts=OperationCounts(reads=10, updates=10, inserts=5, shared=3))
     assert figures_of(mixed).throughput == 14.0
     assert figures_of(mixed).bandwidth == (10 + 20 + 5 + 3) * 1024 / 2
-    assert math.isnan(figures_of(replace(four(), counts=Counts(scans=4))).bandwidth)
+    assert math.isnan(figures_of(replace(four(), counts=OperationCounts(scans=4))).bandwidth)
 
 
 def test_latencies_of_an_operation() -> None:
@@ -147,7 +152,7 @@ def test_single_tasks_of_warm_clients_count_as_without_start_up() -> None:
     assert found is not None
     assert found.median == pytest.approx(1.1)
     assert figures_of(replace(single, warm_up=None)).without_start_up is None
-    assert figures_of(replace(four(), tasks=Tasks())).with_start_up is None
+    assert figures_of(replace(four(), tasks=TaskTimeline())).with_start_up is None
 
 
 def test_memory_and_balance() -> None:
@@ -188,7 +193,7 @@ def test_a_run_is_steady_if_its_halves_agree() -> None:
     # What scatters by more than the halves differ says nothing.
     assert steadiness(with_windows(0, 40, 0, 40, 0, 0, 40, 10, 40, 10, 0, 40)).steady
     assert steadiness(with_windows(*(100,) * 9)).steady is None
-    assert steadiness(replace(four(), tasks=Tasks())).steady is None
+    assert steadiness(replace(four(), tasks=TaskTimeline())).steady is None
 
 
 def test_windows_after_the_first_client_has_ended_do_not_count() -> None:

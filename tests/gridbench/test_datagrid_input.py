@@ -18,17 +18,23 @@ from gridbench.cli import cli
 from gridbench.datagrid import options
 from gridbench.datagrid.experiment import DataGridExperiment
 from gridbench.datagrid.options import DataGridParameters, Offered, OpenRates
-from gridbench.datagrid.parameters import LIMITS, NAMES, NEEDED, REALS, Parameters
-from gridbench.datagrid.plan import plan_of
+from gridbench.datagrid.plan import DataGridWork, WarmUpLimits, plan_of
 from gridbench.datagrid.presets import FIRST_LOOK, MIXES
-from gridbench.datagrid.setup_file import EXAMPLE, read_setup
-from gridbench.datagrid.work import DataGridWork, WarmUpLimits
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.workload import (
+    EXAMPLE,
+    LIMITS,
+    NAMES,
+    NEEDED,
+    REALS,
+    DataGridWorkload,
+    TaskParameters,
+    read_setup,
+)
 from gridbench.errors import InputError
 from gridbench.shared_options import ResultsOptions
 from running import REPOSITORY, Run
 
-PLAIN = Parameters(
+PLAIN = TaskParameters(
     nnodes=2, mnodes=3, ntasks=6, nrepeats=10, read_data_size=3, update_data_size=2,
     write_data_size=1, nobjects=1000, object_size=1.5, shared_data_size=4, process_time=5,
     sleep_time=0.25,
@@ -46,8 +52,8 @@ def test_parameters_have_the_names_of_the_sources() -> None:
         "SharedDataSize": 4, "ProcessTime": 5, "SleepTime": 0.25,
     }  # fmt: skip
     assert list(told) == list(NAMES) == list(LIMITS)
-    assert Parameters.from_dict(json.loads(json.dumps(told))) == PLAIN
-    again = Parameters.from_dict({name: float(value) for name, value in told.items()})
+    assert TaskParameters.from_dict(json.loads(json.dumps(told))) == PLAIN
+    again = TaskParameters.from_dict({name: float(value) for name, value in told.items()})
     assert again == PLAIN
     assert {type(again.to_dict()[name]) for name in NAMES} == {int, float}
     assert [name for name in NAMES if isinstance(again.to_dict()[name], float)] == list(REALS)
@@ -63,13 +69,13 @@ def test_what_tasks_do_is_counted() -> None:
 def test_only_some_parameters_may_be_left_out() -> None:
     told = {"NNodes": 1, "MNodes": 1, "NTasks": 1, "NRepeats": 1, "NObjects": 1, "ObjectSize": 1}
     assert set(told) == set(NEEDED)
-    found = Parameters.from_dict(told | {"ReadDataSize": 1})
+    found = TaskParameters.from_dict(told | {"ReadDataSize": 1})
     assert (found.update_data_size, found.process_time, found.sleep_time) == (0, 0, 0.0)
     for name in told:
         with pytest.raises(InputError, match=f"{name} is missing"):
-            Parameters.from_dict({key: told[key] for key in told if key != name})
+            TaskParameters.from_dict({key: told[key] for key in told if key != name})
     with pytest.raises(InputError, match="MNode is no parameter"):
-        Parameters.from_dict(told | {"MNode": 1})
+        TaskParameters.from_dict(told | {"MNode": 1})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,7 +142,7 @@ SIZES = st.builds(
 )
 
 
-def keys_of(own: Parameters, task: int, *, reads: bool) -> set[int]:
+def keys_of(own: TaskParameters, task: int, *, reads: bool) -> set[int]:
     """As the specification has it."""
     keys = set()
     each = own.read_data_size + own.update_data_size
@@ -146,7 +152,7 @@ def keys_of(own: Parameters, task: int, *, reads: bool) -> set[int]:
     return keys
 
 
-def common(own: Parameters, *, reads: bool) -> bool:
+def common(own: TaskParameters, *, reads: bool) -> bool:
     """Whether tasks of different clients have common keys."""
     all_keys = [keys_of(own, task, reads=reads) for task in range(own.ntasks)]
     return any(
@@ -183,7 +189,7 @@ def test_updates_may_collide(change: dict[str, int], collide: bool) -> None:
     own = replace(PLAIN, **change)
     assert own.may_collide == collide
     assert common(own, reads=False) == collide
-    assert Workload(parameters=own).may_collide == collide
+    assert DataGridWorkload(parameters=own).may_collide == collide
 
 
 MIX = {
@@ -193,28 +199,32 @@ MIX = {
 
 
 def test_drawn_keys_may_be_the_same() -> None:
-    assert Workload(parameters=PLAIN, mix=MIX).may_collide
-    assert Workload(parameters=PLAIN, mix=MIX | {"update": 0.0, "overwrite": 0.5}).may_collide
-    assert not Workload(parameters=PLAIN, mix=MIX | {"read": 1.0, "update": 0.0}).may_collide
-    assert not Workload(parameters=replace(PLAIN, nnodes=1), mix=MIX).may_collide
+    assert DataGridWorkload(parameters=PLAIN, mix=MIX).may_collide
+    assert DataGridWorkload(
+        parameters=PLAIN, mix=MIX | {"update": 0.0, "overwrite": 0.5}
+    ).may_collide
+    assert not DataGridWorkload(
+        parameters=PLAIN, mix=MIX | {"read": 1.0, "update": 0.0}
+    ).may_collide
+    assert not DataGridWorkload(parameters=replace(PLAIN, nnodes=1), mix=MIX).may_collide
 
 
 def test_a_mix_inserts_no_more_than_is_reckoned_with() -> None:
     own = replace(PLAIN, shared_data_size=0, write_data_size=0, nrepeats=1000)
-    mixed = Workload(parameters=own, mix=MIX | {"insert": 0.05})
+    mixed = DataGridWorkload(parameters=own, mix=MIX | {"insert": 0.05})
     assert own.operations == 30_000
     assert 1500 < mixed.inserted_at_most < 1800
     assert mixed.at_most == 1000 + mixed.inserted_at_most
-    all_of_them = Workload(parameters=own, mix=MIX | {"insert": 1.0})
+    all_of_them = DataGridWorkload(parameters=own, mix=MIX | {"insert": 1.0})
     assert all_of_them.inserted_at_most == own.operations
-    assert Workload(parameters=own, mix=MIX).inserted_at_most == 0
+    assert DataGridWorkload(parameters=own, mix=MIX).inserted_at_most == 0
 
 
 def test_what_may_not_be_meant_is_said() -> None:
-    assert Workload(parameters=PLAIN).cautions() == []
-    (few,) = Workload(parameters=replace(PLAIN, nnodes=10)).cautions()
+    assert DataGridWorkload(parameters=PLAIN).cautions() == []
+    (few,) = DataGridWorkload(parameters=replace(PLAIN, nnodes=10)).cautions()
     assert few == "NTasks is 6 and NNodes 10: only 6 clients will have a task."
-    (same,) = Workload(parameters=replace(PLAIN, nobjects=4)).cautions()
+    (same,) = DataGridWorkload(parameters=replace(PLAIN, nobjects=4)).cautions()
     assert "touches some of them more than once" in same
 
 
@@ -257,7 +267,7 @@ def test_the_first_look_needs_no_words(ask: Ask) -> None:
 
 def test_a_setup_file_needs_no_command(ask: Ask) -> None:
     found = ask(SETUP)
-    assert found.workloads == (Workload(parameters=read_setup(REPOSITORY / EXAMPLE)),)
+    assert found.workloads == (DataGridWorkload(parameters=read_setup(REPOSITORY / EXAMPLE)),)
     assert found.name == "data-setup"
     assert ask("run", SETUP) == found
     named = replace(found, parameters=DataGridParameters(engines=found.engines))

@@ -10,55 +10,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.engines.engine_file import MB, Description
+from gridbench.datagrid.engine import MB, DataGridEngine, DataGridManifest
 from gridbench.datagrid.experiment import check_memory
 from gridbench.datagrid.memory import capacity, copies, machine_need, need_of
 from gridbench.datagrid.options import DataGridParameters
-from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.plan import PlannedCase
-from gridbench.datagrid.presets import MIXES
-from gridbench.datagrid.work import (
+from gridbench.datagrid.plan import (
     LEAST_MEMORY,
     MOST_MEMORY,
     DataGridWork,
+    PlannedCase,
     default_member_memory,
 )
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.presets import MIXES
+from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
 from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
 
 GB = 1024 * MB
-GRID = Description("Grid", "a.Grid", member_overhead=100, object_overhead=92)
+GRID = DataGridManifest("Grid", "a.Grid", member_overhead=100, object_overhead=92)
 APART = replace(GRID, heap=False, heap_percent=25)
-MAP = Description("Map", "a.Map", members=False, object_overhead=92)
+MAP = DataGridManifest("Map", "a.Map", members=False, object_overhead=92)
 #: 1,024 bytes with what comes on top of them.
-PLAIN = Parameters(
+PLAIN = TaskParameters(
     nnodes=4, mnodes=4, ntasks=8, nrepeats=10, read_data_size=1, nobjects=1000,
     object_size=(1024 - 92 - 8) / 1024,
 )  # fmt: skip
 
 
 def wanted(
-    own: Parameters, *, described: Description = GRID, kill: tuple[int, ...] = ()
+    own: TaskParameters, *, manifest: DataGridManifest = GRID, kill: tuple[int, ...] = ()
 ) -> PlannedCase:
     return PlannedCase(
         engine="grid",
-        workload=Workload(parameters=own),
+        workload=DataGridWorkload(parameters=own),
         repeat=0,
         kill=kill,
-        members=own.mnodes if described.members else 0,
+        members=own.mnodes if manifest.members else 0,
         processes=2,
     )
 
 
 def member(
-    own: Parameters, backups: int, kill: tuple[int, ...] = (), *, described: Description = GRID
+    own: TaskParameters,
+    backups: int,
+    kill: tuple[int, ...] = (),
+    *,
+    manifest: DataGridManifest = GRID,
 ) -> int:
     """Bytes of a member beside what it takes without objects."""
     under_way = 2 * own.busy_clients * own.object_bytes // own.mnodes
-    return need_of(wanted(own, kill=kill), described, backups).member - 100 * MB - under_way
+    return need_of(wanted(own, kill=kill), manifest, backups).member - 100 * MB - under_way
 
 
 def test_a_member_holds_its_part_of_all_copies() -> None:
@@ -86,7 +88,7 @@ def test_large_objects_have_parts_of_the_heap_of_their_own() -> None:
     half = replace(PLAIN, object_size=(MB // 2 - 100) / 1024)
     assert member(half, 0) == round(1.25 * 1000 * MB / 2 / 4)
     outside = replace(GRID, heap=False)
-    assert member(mega, 0, described=outside) == round(1.25 * 1000 * (MB + 100) / 4)
+    assert member(mega, 0, manifest=outside) == round(1.25 * 1000 * (MB + 100) / 4)
 
 
 def test_those_that_are_left_hold_what_the_killed_ones_held() -> None:
@@ -102,28 +104,28 @@ def test_memory_that_is_divided_has_room_for_heap_and_data() -> None:
     # Data that are large, or what clients have under way in the heap: the larger one counts.
     large = replace(PLAIN, nobjects=1_000_000)
     data = 1.25 * 1_000_000 * 1024 * 2 / 4
-    found = need_of(wanted(large, described=APART), APART, 1).member
+    found = need_of(wanted(large, manifest=APART), APART, 1).member
     assert found == round((100 * MB + data) / 0.75)
     assert APART.data_of(found) == pytest.approx(data, abs=2)
     many = replace(PLAIN, nnodes=100, ntasks=100, nobjects=10, object_size=10_240.0)
     under_way = 2 * 100 * 10 * MB // 4
-    found = need_of(wanted(many, described=APART), APART, 1).member
+    found = need_of(wanted(many, manifest=APART), APART, 1).member
     assert found == 4 * (48 * MB + 14 * under_way)
     assert capacity(many, APART, 1, found - 4) == 0 < capacity(many, APART, 1, found)
     # All that the members take is in what they are given.
-    one = wanted(PLAIN, described=APART)
+    one = wanted(PLAIN, manifest=APART)
     clients = 2 * (need_of(one, APART, 1).client + 64 * MB)
     assert machine_need(one, APART, 1, GB) == 4 * GB + clients
 
 
 def test_a_mix_inserts_as_well() -> None:
-    workload = Workload(parameters=replace(PLAIN, nrepeats=10_000), mix=MIXES["d"])
+    workload = DataGridWorkload(parameters=replace(PLAIN, nrepeats=10_000), mix=MIXES["d"])
     need = need_of(replace(wanted(PLAIN), workload=workload), GRID, 0).member
     assert need > 100 * MB + 1.25 * 1024 * (1000 + 0.05 * 80_000) / 4
 
 
 def test_a_map_is_in_the_process_of_its_clients() -> None:
-    need = need_of(wanted(PLAIN, described=MAP), MAP, 1)
+    need = need_of(wanted(PLAIN, manifest=MAP), MAP, 1)
     assert need.member == 0
     apart = need_of(wanted(PLAIN), GRID, 1)
     assert need.client == apart.client + 1.25 * 1000 * 1024
@@ -133,11 +135,11 @@ def test_a_machine_has_all_processes() -> None:
     one = wanted(PLAIN)
     client = need_of(one, GRID, 1).client
     assert machine_need(one, GRID, 1, GB) == 4 * (GB + 64 * MB) + 2 * (client + 64 * MB)
-    alone = wanted(PLAIN, described=MAP)
+    alone = wanted(PLAIN, manifest=MAP)
     assert machine_need(alone, MAP, 1, GB) == 2 * (need_of(alone, MAP, 1).client + 64 * MB)
 
 
-@pytest.mark.parametrize("described", [GRID, APART], ids=["heap", "apart"])
+@pytest.mark.parametrize("manifest", [GRID, APART], ids=["heap", "apart"])
 @given(
     mnodes=st.integers(1, 20),
     nnodes=st.integers(1, 100),
@@ -147,7 +149,7 @@ def test_a_machine_has_all_processes() -> None:
     memory=st.integers(0, 16 * GB),
 )
 def test_just_as_many_objects_as_there_is_room_for_fit(
-    described: Description,
+    manifest: DataGridManifest,
     *,
     mnodes: int,
     nnodes: int,
@@ -159,13 +161,13 @@ def test_just_as_many_objects_as_there_is_room_for_fit(
     own = replace(PLAIN, mnodes=mnodes, nnodes=nnodes, object_size=size)
     if inserts:
         own = replace(own, write_data_size=1)
-    most = capacity(own, described, backups, memory)
+    most = capacity(own, manifest, backups, memory)
     if most > own.inserted:
         fits = replace(own, nobjects=most - own.inserted)
-        need = need_of(wanted(fits, described=described), described, backups).member
+        need = need_of(wanted(fits, manifest=manifest), manifest, backups).member
         assert need <= memory + 1  # of rounding
     beyond = replace(own, nobjects=most + 2)
-    assert need_of(wanted(beyond, described=described), described, backups).member > memory - 1
+    assert need_of(wanted(beyond, manifest=manifest), manifest, backups).member > memory - 1
 
 
 @given(available=st.integers(0, 1 << 45), members=st.integers(1, 1000))
@@ -181,16 +183,16 @@ def test_the_default_is_a_quarter_of_the_machine_at_most(available: int, members
 
 
 def work(
-    own: Parameters,
-    described: Description = GRID,
+    own: TaskParameters,
+    manifest: DataGridManifest = GRID,
     *,
     available: int = 16 * GB,
     where: Where | None = None,
     **more: Any,
 ) -> DataGridWork:
     return DataGridWork(
-        engines=(Engine("grid", Path("engine.toml"), described, own=True),),
-        workloads=(Workload(parameters=own),),
+        engines=(DataGridEngine("grid", Path("engine.toml"), manifest, own=True),),
+        workloads=(DataGridWorkload(parameters=own),),
         available=available,
         where=where or Where(),
         parameters=DataGridParameters(**{"processes": 2, **more}),

@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.engines.engine_file import Description
+from gridbench.datagrid.engine import DataGridEngine, DataGridManifest
 from gridbench.datagrid.options import DataGridParameters, Offered
-from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import (
     MOST_PROCESSES,
+    DataGridWork,
     PlannedCase,
     measured_disturbed,
     missing,
@@ -26,16 +25,15 @@ from gridbench.datagrid.plan import (
     with_rate,
     without,
 )
-from gridbench.datagrid.record import Counts, DataGridCase
-from gridbench.datagrid.work import DataGridWork
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.record import DataGridCase, OperationCounts
+from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
 from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
 from gridbench.jsonl_store import failed_before, latest
 from gridbench.records import from_record
 
-SMALL = Parameters(
+SMALL = TaskParameters(
     nnodes=4, mnodes=3, ntasks=8, nrepeats=10, read_data_size=1, update_data_size=1, nobjects=100,
     object_size=1.0,
 )  # fmt: skip
@@ -45,30 +43,32 @@ MIX = {
 }  # fmt: skip
 
 
-def engine(name: str, **keys: Any) -> Engine:
-    return Engine(name, Path("engine.toml"), Description(name.title(), "a.Grid", **keys), own=True)
+def engine(name: str, **keys: Any) -> DataGridEngine:
+    return DataGridEngine(
+        name, Path("engine.toml"), DataGridManifest(name.title(), "a.Grid", **keys), own=True
+    )
 
 
 GRID = engine("grid")
 
 
 def work(
-    *workloads: Workload,
-    engines: Iterable[Engine] = (GRID,),
+    *workloads: DataGridWorkload,
+    engines: Iterable[DataGridEngine] = (GRID,),
     where: Where | None = None,
     **more: Any,
 ) -> DataGridWork:
     return DataGridWork(
         engines=tuple(engines),
-        workloads=workloads or (Workload(parameters=SMALL),),
+        workloads=workloads or (DataGridWorkload(parameters=SMALL),),
         available=1 << 33,
         where=where or Where(),
         parameters=DataGridParameters(**more),
     )
 
 
-def with_members(*counts: int) -> list[Workload]:
-    return [Workload(parameters=replace(SMALL, mnodes=count)) for count in counts]
+def with_members(*counts: int) -> list[DataGridWorkload]:
+    return [DataGridWorkload(parameters=replace(SMALL, mnodes=count)) for count in counts]
 
 
 def case_of(
@@ -92,13 +92,13 @@ def case_of(
         at="2026-01-01T00:00:00",
         status=more.pop("status", "done"),
         seconds=seconds,
-        counts=Counts(reads=operations),
+        counts=OperationCounts(reads=operations),
         **more,
     )
     return from_record(DataGridCase, json.loads(json.dumps(asdict(found))))
 
 
-def wanted_of(*workloads: Workload, **more: Any) -> list[PlannedCase]:
+def wanted_of(*workloads: DataGridWorkload, **more: Any) -> list[PlannedCase]:
     return list(plan_of(work(*workloads, **more)).wanted)
 
 
@@ -130,7 +130,7 @@ def test_client_processes_are_no_more_than_clients_cores_or_four() -> None:
     cores = len(os.sched_getaffinity(0))
     most = min(MOST_PROCESSES, cores)
     assert [one.processes for one in wanted_of()] == [most]
-    one_client = Workload(parameters=replace(SMALL, nnodes=1))
+    one_client = DataGridWorkload(parameters=replace(SMALL, nnodes=1))
     assert [one.processes for one in wanted_of(one_client)] == [1]
     assert [one.processes for one in wanted_of(processes=3)] == [3]
     assert [one.processes for one in wanted_of(one_client, processes=3)] == [1]
@@ -199,9 +199,9 @@ def test_a_map_without_members_starts_no_cluster_and_none_can_be_killed() -> Non
 
 def test_a_case_has_the_identity_of_its_record() -> None:
     workloads = [
-        Workload(parameters=SMALL),
-        Workload(parameters=SMALL, label="read", scenario=1, scaled={"NObjects": "1000"}),
-        Workload(parameters=SMALL, label="ycsb-a", mix=MIX),
+        DataGridWorkload(parameters=SMALL),
+        DataGridWorkload(parameters=SMALL, label="read", scenario=1, scaled={"NObjects": "1000"}),
+        DataGridWorkload(parameters=SMALL, label="ycsb-a", mix=MIX),
     ]
     found = wanted_of(
         *workloads, engines=[GRID, engine("other")], rounds=2, updates="atomic", kill=(0, 1),
@@ -322,7 +322,7 @@ def test_the_rate_of_a_share_is_a_rate_and_stays_the_same(
 
 def test_a_case_is_told_in_words() -> None:
     closed, fixed, half = wanted_of(
-        Workload(parameters=SMALL, label="read"), updates="atomic", kill=(0, 2),
+        DataGridWorkload(parameters=SMALL, label="read"), updates="atomic", kill=(0, 2),
         offered=(Offered(rate=1500.0), Offered(share=0.5)),
     )  # fmt: skip
     told = "grid, read, 3 members, 4 clients, 8 tasks of 20 operations, 1 KB"

@@ -24,6 +24,7 @@ from datagrid_cases import (
     write_folder,
 )
 from gridbench.datagrid.cases import repeats_of
+from gridbench.datagrid.comparisons import sweeps_of
 from gridbench.datagrid.present import print_table, write_report
 from gridbench.datagrid.present.details import details, shown_cases
 from gridbench.datagrid.present.markdown import markdown
@@ -40,8 +41,7 @@ from gridbench.datagrid.present.rows import (
     trouble_table,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
-from gridbench.datagrid.record import Counts, DataGridCase, MemberUse, WarmUp
-from gridbench.datagrid.sweeps import sweeps_of
+from gridbench.datagrid.record import DataGridCase, MemberUse, OperationCounts, WarmUp
 from gridbench.errors import InputError
 from gridbench.formats import amount
 from gridbench.pages.table import Table
@@ -541,7 +541,7 @@ def test_tails_have_ticks_for_quantiles() -> None:
 
 def test_cases_without_an_operation_can_be_shown() -> None:
     """A mix of which nothing succeeded."""
-    empty = replace(four(), latencies=(), counts=Counts(), label="ycsb-e", seconds=1.0)
+    empty = replace(four(), latencies=(), counts=OperationCounts(), label="ycsb-e", seconds=1.0)
     assert "does 0 operations/s, in operations of YCSB E" in said(empty)
     assert render(header_of(), [empty])
 

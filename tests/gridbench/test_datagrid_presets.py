@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbench.datagrid.cases import OPERATIONS
-from gridbench.datagrid.naming import label_shown
-from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.presets import (
     FIRST_LOOK,
     KINDS,
@@ -24,6 +22,7 @@ from gridbench.datagrid.presets import (
     scenario,
     ycsb,
 )
+from gridbench.datagrid.workload import TaskParameters, label_shown
 from gridbench.errors import InputError
 
 GRIDS = {
@@ -96,7 +95,7 @@ def test_the_plan_of_scenario_1_had_100_clients() -> None:
 
 
 def test_what_members_cannot_hold_is_made_smaller_and_told() -> None:
-    def holds(own: Parameters) -> int:
+    def holds(own: TaskParameters) -> int:
         return 260 if own.object_size == 10_240 else 1_000_000
 
     cases = scenario(1, DataGridScale(), holds)
@@ -113,7 +112,7 @@ def test_what_members_cannot_hold_is_made_smaller_and_told() -> None:
 
 
 SOME = st.builds(
-    Parameters,
+    TaskParameters,
     nnodes=st.integers(1, 100),
     mnodes=st.just(3),
     ntasks=st.integers(1, 300),
@@ -128,7 +127,7 @@ SOME = st.builds(
 
 
 @given(asked=SOME, most=st.integers(0, 1_000_000))
-def test_what_is_made_smaller_fits_or_is_the_least(asked: Parameters, most: int) -> None:
+def test_what_is_made_smaller_fits_or_is_the_least(asked: TaskParameters, most: int) -> None:
     found = fitted(asked, most)
     if asked.at_end <= most:
         assert found == asked

@@ -11,20 +11,22 @@ from typing import Any
 import pytest
 
 import gridrpc
-from gridbench.datagrid.clients import Clients
+from gridbench.datagrid.clients import (
+    TO_ANSWER,
+    ClientProcesses,
+    answer_timeout,
+    first_tasks_timeout,
+)
 from gridbench.datagrid.cluster import ClusterPlan, running_cluster
-from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.engines.engine_file import Description
-from gridbench.datagrid.host_controller import KeeperFacts, Said, Start
-from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.processes import ProcessError, Processes
-from gridbench.datagrid.timeouts import TO_ANSWER, for_an_answer, for_first_tasks
+from gridbench.datagrid.engine import DataGridEngine, DataGridManifest
+from gridbench.datagrid.processes import HostFacts, ProcessError, Processes, ProcessStart, Said
+from gridbench.datagrid.workload import TaskParameters
 from gridbench.errors import InputError
 
-PLAIN = Parameters(
+PLAIN = TaskParameters(
     nnodes=4, mnodes=3, ntasks=8, nrepeats=100, read_data_size=1, nobjects=1000, object_size=1.0
 )
-CLIENT = Start("client process 0", "grid", "client", 1 << 20, {})
+CLIENT = ProcessStart("client process 0", "grid", "client", 1 << 20, {})
 
 
 class Host:
@@ -34,10 +36,10 @@ class Host:
         self.said = list(said)
         self.name = name
         self.lost = False
-        self.started: list[Start] = []
+        self.started: list[ProcessStart] = []
 
-    def facts(self) -> KeeperFacts:
-        return KeeperFacts("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
+    def facts(self) -> HostFacts:
+        return HostFacts("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
 
     def free_ports(self, address: str, count: int) -> list[int]:
         del address
@@ -48,7 +50,7 @@ class Host:
     def clock(self) -> int:
         return time.monotonic_ns()
 
-    def start(self, wanted: Start) -> str:
+    def start(self, wanted: ProcessStart) -> str:
         self.started.append(wanted)
         return ""
 
@@ -87,7 +89,7 @@ def test_progress_says_how_long_is_waited_for() -> None:
 def test_a_run_without_answers_of_the_data_grid_is_given_up() -> None:
     still = [{"done": 0, "operations": 7}] * 3
     told: list[tuple[int, int]] = []
-    clients = Clients(1, [], _on=processes_on(Host(*still)))
+    clients = ClientProcesses(1, [], _on=processes_on(Host(*still)))
     clients.processes.append(SimpleNamespace(name=CLIENT.name, first=0, count=1))  # type: ignore[arg-type]
     with pytest.raises(ProcessError, match=r"no answer of the data grid for 0\.05 s") as error:
         clients.run(0.05, lambda *done: told.append(done))
@@ -97,8 +99,8 @@ def test_a_run_without_answers_of_the_data_grid_is_given_up() -> None:
 
 @pytest.mark.parametrize("percent", [100, 40])
 def test_a_member_keeps_within_its_memory(percent: int) -> None:
-    described = Description("Grid", "a.Grid", heap_percent=percent, member_overhead=140)
-    engine = Engine("grid", Path("engine.toml"), described, own=True)
+    manifest = DataGridManifest("Grid", "a.Grid", heap_percent=percent, member_overhead=140)
+    engine = DataGridEngine("grid", Path("engine.toml"), manifest, own=True)
     memory = 512 << 20
     host = Host({"joined": {"seconds": 1.0}}, name="member 0")
     wanted = ClusterPlan(
@@ -119,7 +121,9 @@ def test_a_host_that_is_lost_before_members_are_started_is_told() -> None:
     host = Host()
     processes = processes_on(host)
     host.lost = True
-    engine = Engine("grid", Path("engine.toml"), Description("Grid", "a.Grid"), own=True)
+    engine = DataGridEngine(
+        "grid", Path("engine.toml"), DataGridManifest("Grid", "a.Grid"), own=True
+    )
     wanted = ClusterPlan(
         engine=engine, count=3, hosts=("here",), backups=1, memory=1 << 27, patience=1.0
     )
@@ -131,11 +135,11 @@ def test_a_host_that_is_lost_before_members_are_started_is_told() -> None:
 
 
 def test_what_tasks_do_between_operations_is_waited_for() -> None:
-    plain = for_an_answer(PLAIN, None)
+    plain = answer_timeout(PLAIN, None)
     assert TO_ANSWER <= plain < TO_ANSWER + 1
-    assert for_an_answer(replace(PLAIN, sleep_time=500.0), None) == plain + 500
-    assert for_an_answer(replace(PLAIN, process_time=10**10), None) >= plain + 1000
-    assert for_an_answer(PLAIN, 0.01) == plain + 4 / 0.01
+    assert answer_timeout(replace(PLAIN, sleep_time=500.0), None) == plain + 500
+    assert answer_timeout(replace(PLAIN, process_time=10**10), None) >= plain + 1000
+    assert answer_timeout(PLAIN, 0.01) == plain + 4 / 0.01
     shared = replace(PLAIN, read_data_size=0, shared_data_size=1, sleep_time=1.0)
-    assert for_an_answer(shared, None) >= plain + 100
-    assert for_first_tasks(replace(PLAIN, sleep_time=1.0)) >= for_first_tasks(PLAIN) + 100
+    assert answer_timeout(shared, None) >= plain + 100
+    assert first_tasks_timeout(replace(PLAIN, sleep_time=1.0)) >= first_tasks_timeout(PLAIN) + 100

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from datagrid_cases import four, header_of
-from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.engines.engine_file import Description
+from gridbench.datagrid.engine import DataGridEngine, DataGridManifest
 from gridbench.datagrid.experiment import open_folder
 from gridbench.datagrid.record import FILE, FORM, DataGridCase
 from gridbench.errors import InputError
@@ -25,9 +24,9 @@ OPTIONS: dict[str, object] = {
 }
 
 
-def engine(name: str, version: str = "1.2", settings: str = "as it comes") -> Engine:
-    described = Description(name.title(), "a.Grid", version=version, settings=settings)
-    return Engine(name, Path("engine.toml"), described, own=True)
+def engine(name: str, version: str = "1.2", settings: str = "as it comes") -> DataGridEngine:
+    manifest = DataGridManifest(name.title(), "a.Grid", version=version, settings=settings)
+    return DataGridEngine(name, Path("engine.toml"), manifest, own=True)
 
 
 def header(**changed: object) -> Header:
@@ -35,7 +34,7 @@ def header(**changed: object) -> Header:
 
 
 def case(name: str) -> DataGridCase:
-    return replace(four(), engine=name, title=name.title(), stated=engine(name).described.stated)
+    return replace(four(), engine=name, title=name.title(), stated=engine(name).manifest.stated)
 
 
 @pytest.fixture
@@ -101,7 +100,9 @@ def test_all_options_that_differ_are_named(
         (engine("hazelcast", settings="other"), "Hazelcast that was configured otherwise"),
     ],
 )
-def test_a_data_grid_that_has_changed_is_not_mixed(folder: Path, other: Engine, told: str) -> None:
+def test_a_data_grid_that_has_changed_is_not_mixed(
+    folder: Path, other: DataGridEngine, told: str
+) -> None:
     with pytest.raises(InputError, match=told):
         open_folder(folder, header(), [engine("redis"), other], fresh=False)
 

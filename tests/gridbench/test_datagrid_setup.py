@@ -10,8 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbench.datagrid.parameters import LIMITS, NAMES, NEEDED, REALS, Parameters
-from gridbench.datagrid.setup_file import EXAMPLE, read_setup
+from gridbench.datagrid.workload import (
+    EXAMPLE,
+    LIMITS,
+    NAMES,
+    NEEDED,
+    REALS,
+    TaskParameters,
+    read_setup,
+)
 from gridbench.errors import InputError
 from gridbench.read_config import LARGEST
 from running import REPOSITORY
@@ -33,7 +40,7 @@ LINES = [
     "</DataGridSetup>",
 ]
 SAMPLE = "\n".join(LINES) + "\n"
-MEANT = Parameters(
+MEANT = TaskParameters(
     nnodes=4, mnodes=3, ntasks=24, nrepeats=100, read_data_size=1, update_data_size=2,
     write_data_size=3, nobjects=800, object_size=1.5, shared_data_size=5, process_time=6,
     sleep_time=0.25,

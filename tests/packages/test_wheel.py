@@ -230,7 +230,7 @@ def test_the_wheel_has_the_sources_of_data_grids_to_be_built(
         names
     )
     assert not [name for name in names if "src/test" in name]
-    code = "from gridbench.datagrid.engines.sources import sources; print(sources())"
+    code = "from gridbench.datagrid.engine_build import sources; print(sources())"
     found = Path(environment.run("python", "-c", code, cwd=tmp_path).strip())
     assert found.is_relative_to(environment.prefix)
     assert (found / "core/src/main/java/gridbench/datagrid/DataGrid.java").is_file()

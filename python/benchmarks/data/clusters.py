@@ -11,16 +11,15 @@ from rich.console import Console
 
 from benchmarks.figures import Values
 from gridbench.bench.series import Points
-from gridbench.datagrid.cluster import Cluster
-from gridbench.datagrid.engines.engine import find_engine
+from gridbench.datagrid.cluster import DataGridCluster
+from gridbench.datagrid.engine import find_engine
 from gridbench.datagrid.figures import unsteady, verdict
 from gridbench.datagrid.options import DataGridParameters
-from gridbench.datagrid.plan import PlannedCase
+from gridbench.datagrid.plan import DataGridWork, PlannedCase, WarmUpLimits
 from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.session import DataGridSession, open_session
 from gridbench.datagrid.windows import steadiness
-from gridbench.datagrid.work import DataGridWork, WarmUpLimits
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.workload import DataGridWorkload
 from gridbench.errors import InputError
 
 REAL = ("hazelcast", "redis", "ignite", "geode", "coherence")
@@ -53,9 +52,9 @@ def session_for(engine: str, warm: float = 20.0, **chosen: Any) -> Iterator[Data
         yield session
 
 
-def wanted(engine: str, workload: Workload, processes: int = 1) -> PlannedCase:
+def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> PlannedCase:
     """A case of it."""
-    has_members = find_engine(engine).described.members
+    has_members = find_engine(engine).manifest.members
     return PlannedCase(
         engine=engine,
         workload=workload,
@@ -65,7 +64,7 @@ def wanted(engine: str, workload: Workload, processes: int = 1) -> PlannedCase:
     )
 
 
-def measured(session: DataGridSession, one: PlannedCase, cluster: Cluster) -> DataGridCase:
+def measured(session: DataGridSession, one: PlannedCase, cluster: DataGridCluster) -> DataGridCase:
     """What came of it. RuntimeError if it failed, or if the data are not right."""
     case = session.measure(one, cluster)
     kind, reasons = verdict(case)

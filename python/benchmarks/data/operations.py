@@ -22,14 +22,13 @@ from benchmarks.data.clusters import (
 )
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values
 from gridbench.bench.series import Points
-from gridbench.datagrid.cluster import Cluster
+from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.latency import quantile
-from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import PlannedCase
 from gridbench.datagrid.record import Counted
 from gridbench.datagrid.record import DataGridCase as Record
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
 from gridbench.formats import percent
 
 _OBJECTS = 10_000
@@ -37,11 +36,11 @@ _OBJECTS = 10_000
 
 def _reading(engine: str, clients: int, reads: int, processes: int = 1) -> PlannedCase:
     """A case in which each client reads objects of 1 KB."""
-    parameters = Parameters(
+    parameters = TaskParameters(
         nnodes=clients, mnodes=MEMBERS, ntasks=5 * clients, nrepeats=-(-reads // 5),
         read_data_size=1, nobjects=_OBJECTS, object_size=1.0,
     )  # fmt: skip
-    return wanted(engine, Workload(parameters=parameters), processes)
+    return wanted(engine, DataGridWorkload(parameters=parameters), processes)
 
 
 # Part `driver`: reads from no data grid, beside those from real ones, to see what the driver can
@@ -137,7 +136,7 @@ def read_latency(engine: str, reads: int) -> Values:
     return found
 
 
-def _own(engine: str, cluster: Cluster, reads: int) -> float:
+def _own(engine: str, cluster: DataGridCluster, reads: int) -> float:
     """What the benchmark that comes with the product finds, with one connection to the member that
     has the object. LookupError if it has none."""
     if engine != _REDIS:
@@ -302,11 +301,11 @@ def stored(engine: str, objects: int) -> Values:
     found: Values = {}
     chosen = {"member_memory": _MEMORY}
     for name, count in (("few", _FEW), ("all", objects)):
-        parameters = Parameters(
+        parameters = TaskParameters(
             nnodes=2, mnodes=MEMBERS, ntasks=2, nrepeats=100,
             read_data_size=1, nobjects=count, object_size=1.0,
         )  # fmt: skip
-        one = wanted(engine, Workload(parameters=parameters), 2)
+        one = wanted(engine, DataGridWorkload(parameters=parameters), 2)
         with session_for(engine, 1.0, **chosen) as session, session.cluster(one) as cluster:
             loading = measured(session, one, cluster).loading
         assert loading is not None

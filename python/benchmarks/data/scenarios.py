@@ -13,13 +13,11 @@ from functools import partial
 from benchmarks.data.clusters import REAL, judged, measured, named, session_for, wanted, why_not
 from benchmarks.figures import Area, AreaCase, Extent, Row, Values
 from gridbench.bench.series import Points
-from gridbench.datagrid.engines.engine import find_engine
+from gridbench.datagrid.engine import find_engine
 from gridbench.datagrid.figures import unsteady, without_start_up
 from gridbench.datagrid.memory import capacity, need_of
-from gridbench.datagrid.naming import label_shown
-from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.presets import KINDS, DataGridScale, scenario
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.workload import DataGridWorkload, TaskParameters, label_shown
 from gridbench.formats import counted, size
 
 _ENGINES = {Extent.TRIAL: REAL[:1], Extent.USUAL: REAL[:1], Extent.FULL: REAL}
@@ -89,16 +87,16 @@ def _operations(number: int) -> int:
     return next(iter(scenario(number, DataGridScale(), None))).parameters.operations_of_task
 
 
-def _by_members(engine: str, number: int, extent: Extent) -> dict[int, list[Workload]]:
-    described = find_engine(engine).described
+def _by_members(engine: str, number: int, extent: Extent) -> dict[int, list[DataGridWorkload]]:
+    manifest = find_engine(engine).manifest
 
-    def room(own: Parameters) -> int:
-        return capacity(own, described, _BACKUPS, _MEMORY)
+    def room(own: TaskParameters) -> int:
+        return capacity(own, manifest, _BACKUPS, _MEMORY)
 
-    found: dict[int, list[Workload]] = {}
+    found: dict[int, list[DataGridWorkload]] = {}
     for one in scenario(number, _CHOICES[extent], room):
         # What is under way can need more of a member than it has, however few objects there are.
-        if need_of(wanted(engine, one, 2), described, _BACKUPS).member <= _MEMORY:
+        if need_of(wanted(engine, one, 2), manifest, _BACKUPS).member <= _MEMORY:
             found.setdefault(one.parameters.mnodes, []).append(one)
     return found
 
@@ -107,7 +105,7 @@ def _name(engine: str, number: int) -> str:
     return f"scenario {number} on {engine}"
 
 
-def _key(number: int, workload: Workload) -> str:
+def _key(number: int, workload: DataGridWorkload) -> str:
     """What tells a case from the others of its scenario: `read, 100 KB`."""
     own = workload.parameters
     place = {
@@ -126,7 +124,7 @@ def _rows(samples: Points, engines: Sequence[str], number: int, extent: Extent) 
     }
     rows = []
     for label in KINDS:
-        alike: dict[str, list[tuple[str, Workload]]] = {}
+        alike: dict[str, list[tuple[str, DataGridWorkload]]] = {}
         for engine, ones in found.items():
             for one in ones:
                 if one.label == label:
@@ -146,7 +144,7 @@ def _rows(samples: Points, engines: Sequence[str], number: int, extent: Extent) 
     return rows
 
 
-def _made(number: int, workload: Workload) -> str:
+def _made(number: int, workload: DataGridWorkload) -> str:
     """How many operations a task had if these were not as many as the scenario's."""
     made = workload.parameters.operations_of_task
     return "" if made == _operations(number) else f"; tasks of {made:,}"

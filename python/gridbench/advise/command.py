@@ -24,7 +24,7 @@ from gridbench.advise.search import PredictionModel
 from gridbench.advise.terminal import print_advice, print_trial
 from gridbench.advise.trial import TrialEffort, participant_of, try_out
 from gridbench.advise.work import DivisibleWork
-from gridbench.datagrid.crossover.kept import Kept as Crossover
+from gridbench.datagrid.crossover.saved_models import CrossoverModels as Crossover
 from gridbench.engines.default import default_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError

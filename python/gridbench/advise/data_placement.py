@@ -8,7 +8,13 @@ from pathlib import Path
 
 from gridbench.advise.search import Split
 from gridbench.advise.work import DivisibleWork
-from gridbench.datagrid.crossover.kept import Kept, KeptCompute, KeptGrid, kept_of, load_kept
+from gridbench.datagrid.crossover.saved_models import (
+    CrossoverModels,
+    SavedComputeModel,
+    SavedGridModel,
+    kept_of,
+    load_kept,
+)
 from gridbench.errors import InputError
 from gridbench.model.observation import EnginePlace
 from gridbench.run.machine import usable_processors
@@ -53,7 +59,7 @@ class FromWhere:
         return self.size > self.most_bytes or self.cores > self.most_readers
 
 
-def crossover_in(folder: Path, work: DivisibleWork, engine: str) -> Kept:
+def crossover_in(folder: Path, work: DivisibleWork, engine: str) -> CrossoverModels:
     """The crossover in a folder of results. InputError if it does not tell anything of this work
     on the engine."""
     from gridbench.datagrid.crossover.answer import answer_of
@@ -77,7 +83,7 @@ def crossover_in(folder: Path, work: DivisibleWork, engine: str) -> Kept:
     return kept
 
 
-def crossover_here(place: EnginePlace) -> Kept | None:
+def crossover_here(place: EnginePlace) -> CrossoverModels | None:
     """The one that was kept of this machine, if that is where the workers are."""
     here = platform.node()
     if place.transport != "one host" or place.host != here:
@@ -86,7 +92,7 @@ def crossover_here(place: EnginePlace) -> Kept | None:
 
 
 def from_where(
-    kept: Kept | None, place: EnginePlace, work: DivisibleWork, split: Split
+    kept: CrossoverModels | None, place: EnginePlace, work: DivisibleWork, split: Split
 ) -> FromWhere | None:
     """What both ways take; None if there is no shared data, or nothing to compare."""
     if not work.bytes_shared:
@@ -99,10 +105,12 @@ def from_where(
     return _compared(kept, known, place.engine, work.bytes_shared, split)
 
 
-def _compared(kept: Kept, known: KeptCompute, engine: str, size: float, split: Split) -> FromWhere:
+def _compared(
+    kept: CrossoverModels, known: SavedComputeModel, engine: str, size: float, split: Split
+) -> FromWhere:
     readers = split.tasks if known.with_each_task else split.cores
     grids = [_from_grid(one, size, split) for one in kept.grids.values()]
-    sides: list[KeptCompute | KeptGrid] = [known, *kept.grids.values()]
+    sides: list[SavedComputeModel | SavedGridModel] = [known, *kept.grids.values()]
     return FromWhere(
         size=size,
         tasks=split.tasks,
@@ -117,7 +125,7 @@ def _compared(kept: Kept, known: KeptCompute, engine: str, size: float, split: S
     )
 
 
-def _from_grid(grid: KeptGrid, size: float, split: Split) -> FromGrid:
+def _from_grid(grid: SavedGridModel, size: float, split: Split) -> FromGrid:
     reading = grid.model.reading(split.cores, split.tasks).at(size)
     put = grid.model.put_start + grid.model.put * size
     return FromGrid(title=grid.title, put_and_read=put + reading, there_already=reading)

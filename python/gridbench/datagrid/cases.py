@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gridbench.datagrid.figures import Figures, figures_of
+from gridbench.datagrid.figures import CaseFigures, figures_of
 from gridbench.datagrid.latency import Quantiles, merged, quantiles
-from gridbench.datagrid.naming import clients_of, members_of
 from gridbench.datagrid.record import Counted, DataGridCase, Latencies
 from gridbench.statistics.interval import Interval, measured
 
@@ -18,11 +17,11 @@ _LABELS = ("read", "update", "insert")
 
 
 @dataclass(frozen=True, slots=True)
-class Repeats:
+class RepeatedCase:
     """One case, as often as it was measured."""
 
     cases: tuple[DataGridCase, ...]
-    all_figures: tuple[Figures, ...]
+    all_figures: tuple[CaseFigures, ...]
     """Of these."""
 
     @property
@@ -49,19 +48,19 @@ class Repeats:
         return any(case.status == "done" for case in self.cases)
 
     @property
-    def counting(self) -> list[tuple[DataGridCase, Figures]]:
+    def counting(self) -> list[tuple[DataGridCase, CaseFigures]]:
         """Those that are valid or, if none is, all that came to an end."""
         pairs = list(zip(self.cases, self.all_figures, strict=True))
         valid = [pair for pair in pairs if pair[1].verdict == "valid"]
         return valid or [pair for pair in pairs if pair[0].status == "done"]
 
     @property
-    def figures(self) -> list[Figures]:
+    def figures(self) -> list[CaseFigures]:
         """Of those that count."""
         return [found for _, found in self.counting]
 
     @property
-    def shown(self) -> tuple[DataGridCase, Figures]:
+    def shown(self) -> tuple[DataGridCase, CaseFigures]:
         """What pictures show: the one with the middle throughput of those that count."""
         pairs = self.counting or list(zip(self.cases, self.all_figures, strict=True))
         ordered = sorted(
@@ -75,11 +74,11 @@ class Repeats:
         """Why some of them do not count."""
         return list(dict.fromkeys(why for found in self.all_figures for why in found.reasons))
 
-    def values(self, of: Callable[[Figures], float]) -> list[float]:
+    def values(self, of: Callable[[CaseFigures], float]) -> list[float]:
         """A figure in each that counts, as far as it is known."""
         return [value for found in self.figures if math.isfinite(value := of(found))]
 
-    def interval(self, of: Callable[[Figures], float]) -> Interval | None:
+    def interval(self, of: Callable[[CaseFigures], float]) -> Interval | None:
         """Its median, from the smallest to the largest; None if it is not known."""
         return measured(self.values(of), 0.0)
 
@@ -139,7 +138,7 @@ class Repeats:
         return most.operation if most is not None else ""
 
 
-def repeats_of(cases: Iterable[DataGridCase]) -> list[Repeats]:
+def repeats_of(cases: Iterable[DataGridCase]) -> list[RepeatedCase]:
     """All cases, by scenario, label, size, clients and members, with products side by side."""
     groups: dict[tuple[object, ...], list[DataGridCase]] = {}
     for case in cases:
@@ -152,8 +151,8 @@ def repeats_of(cases: Iterable[DataGridCase]) -> list[Repeats]:
             group[0].scenario or 9,
             labels.index(group[0].label),
             group[0].parameters.get("ObjectSize", 0),
-            clients_of(group[0]),
-            members_of(group[0]),
+            group[0].clients,
+            group[0].member_count,
             group[0].kill,
             group[0].loop,
             group[0].updates,
@@ -164,11 +163,11 @@ def repeats_of(cases: Iterable[DataGridCase]) -> list[Repeats]:
     found = []
     for group in ordered:
         repeats = sorted(group, key=lambda case: case.repeat)
-        found.append(Repeats(tuple(repeats), tuple(map(figures_of, repeats))))
+        found.append(RepeatedCase(tuple(repeats), tuple(map(figures_of, repeats))))
     return found
 
 
-def titles_of(groups: Sequence[Repeats]) -> dict[str, str]:
+def titles_of(groups: Sequence[RepeatedCase]) -> dict[str, str]:
     """The products' names by those of their engines, in the order of the cases."""
     return {group.case.engine: group.case.title for group in groups}
 

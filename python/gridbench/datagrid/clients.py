@@ -1,4 +1,4 @@
-"""The client processes of a case: what they are asked, and what comes of it."""
+"""The client processes of a case: requests and answers, and when they count as hanging."""
 
 from __future__ import annotations
 
@@ -8,12 +8,52 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridbench.datagrid.cluster import Cluster
-from gridbench.datagrid.host_controller import Start
-from gridbench.datagrid.processes import ProcessError, Processes
-from gridbench.datagrid.timeouts import TO_ANSWER, for_objects
+from gridbench.datagrid.cluster import DataGridCluster
+from gridbench.datagrid.processes import ProcessError, Processes, ProcessStart
+from gridbench.datagrid.workload import TaskParameters
 from gridbench.formats import as_given
 from gridbench.hosts.clock import ask
+
+TO_ANSWER = 120.0
+"""Seconds for what takes milliseconds, unless the cluster is about to replace a member."""
+_LEAST_RATE = 100.0
+"""Objects per second, of all clients together, below which reading or storing them is hanging."""
+_LEAST_BYTES = 1 << 20
+"""Bytes per second below which it is."""
+_CALL = 1e-7
+"""Seconds of a call of the random generator on the slowest processor that is believed."""
+_WAYS = 2
+"""An update reads its object, and writes it."""
+
+
+def objects_timeout(objects: int, size: int) -> float:
+    """Seconds for reading or storing so many objects of `size` bytes."""
+    return TO_ANSWER + max(objects / _LEAST_RATE, objects * size / _LEAST_BYTES)
+
+
+def first_tasks_timeout(own: TaskParameters) -> float:
+    """Seconds for a task of each client, which all begin together."""
+    operations = own.busy_clients * own.operations_of_task
+    return objects_timeout(_WAYS * operations, own.object_bytes) + own.nrepeats * _load(own)
+
+
+def answer_timeout(own: TaskParameters, rate: float | None) -> float:
+    """Seconds in which one of the clients has an answer, or ends a task, as long as they work.
+
+    `rate`: operations per second of all clients that a schedule has; None: there is none.
+    """
+    # Iterations without operations of their own follow each other without an answer.
+    silent = 1 if own.keys_of_iteration + own.write_data_size else own.nrepeats
+    scheduled = 0.0 if rate is None else own.busy_clients / rate
+    operation = objects_timeout(_WAYS * own.busy_clients, own.object_bytes)
+    return operation + silent * _load(own) + scheduled
+
+
+def _load(own: TaskParameters) -> float:
+    """Seconds of an iteration between its operations: all clients sleep at the same time, and
+    compute, at worst, on one processor."""
+    return own.sleep_time + own.busy_clients * own.process_time * _CALL
+
 
 Report = Callable[[int], object]
 """Of how much is done, of all processes together."""
@@ -35,7 +75,7 @@ class Checking:
 
 
 @dataclass(frozen=True, slots=True)
-class _Process:
+class _ClientProcess:
     """One that has the clients from `first` on."""
 
     name: str
@@ -44,12 +84,12 @@ class _Process:
 
 
 @dataclass(slots=True)
-class Clients:
+class ClientProcesses:
     """Client processes that are connected."""
 
     all: int
     """Clients, of all processes together."""
-    processes: list[_Process]
+    processes: list[_ClientProcess]
     version: str = ""
     """Of the product."""
     seconds: float = 0.0
@@ -161,33 +201,33 @@ class Clients:
 @contextmanager
 def connected(
     processes: Processes,
-    cluster: Cluster,
+    cluster: DataGridCluster,
     hosts: Sequence[str],
     *,
     clients: int,
     count: int,
     memory: int,
-) -> Iterator[Clients]:
+) -> Iterator[ClientProcesses]:
     """So many clients in `count` processes on these hosts, each with `memory` bytes of heap.
 
     ProcessError if one cannot connect.
     """
     count = 1 if not cluster.members else min(count, clients)
-    found = Clients(clients, [], _on=processes)
+    found = ClientProcesses(clients, [], _on=processes)
     began = time.monotonic()
     try:
         for number in range(count):
             first, last = clients * number // count, clients * (number + 1) // count
-            process = _Process(f"client process {number}", first, last - first)
+            process = _ClientProcess(f"client process {number}", first, last - first)
             found.processes.append(process)
             host = hosts[number % len(hosts)]
             settings = {
-                "engine": cluster.engine.described.class_name,
+                "engine": cluster.engine.manifest.class_name,
                 "cluster": cluster.settings_on(processes.facts[host].folder),
                 "address": processes.address(host),
                 "clients": process.count,
             }
-            start = Start(process.name, cluster.engine.known_as, "client", memory, settings)
+            start = ProcessStart(process.name, cluster.engine.known_as, "client", memory, settings)
             processes.start(start, host)
         try:
             answers = processes.answers(found.names, "connected", time.monotonic() + TO_ANSWER)
@@ -214,7 +254,7 @@ def _shares(first: int, last: int, names: Sequence[str]) -> dict[str, tuple[int,
 
 def _until(objects: int, size: int) -> float:
     """By when so many objects have been stored or read, unless something hangs."""
-    return time.monotonic() + for_objects(objects, size)
+    return time.monotonic() + objects_timeout(objects, size)
 
 
 def _sum(report: Report) -> Callable[[str, Mapping[str, Any]], None]:

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.host_controller import Start
-from gridbench.datagrid.processes import ProcessError, Processes
+from gridbench.datagrid.engine import DataGridEngine
+from gridbench.datagrid.processes import ProcessError, Processes, ProcessStart
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted
 
@@ -22,7 +21,7 @@ _TO_TELL = 60.0
 
 
 @dataclass(slots=True)
-class Running:
+class RunningMember:
     """A member."""
 
     name: str
@@ -34,12 +33,12 @@ class Running:
 
 
 @dataclass(slots=True)
-class Cluster:
+class DataGridCluster:
     """All members, or none for an engine that needs none."""
 
-    engine: Engine
+    engine: DataGridEngine
     backups: int
-    members: list[Running]
+    members: list[RunningMember]
     settings: dict[str, Any]
     """For members and clients, but for the folder of their host."""
     seconds: float = 0.0
@@ -56,7 +55,7 @@ class Cluster:
         return all(member.killed_at is None for member in self.members)
 
     @property
-    def alive(self) -> list[Running]:
+    def alive(self) -> list[RunningMember]:
         """Those that have not been killed."""
         return [member for member in self.members if member.killed_at is None]
 
@@ -67,9 +66,9 @@ class Cluster:
             self._processes.send(name, {"do": "state"})
         return self._processes.answers(names, "state", time.monotonic() + _TO_TELL)
 
-    def resident(self, member: Running) -> int:
+    def resident(self, member: RunningMember) -> int:
         """Bytes of memory of the processes that hold its data."""
-        return self._processes.memory(member.name, self.engine.described.storage).resident
+        return self._processes.memory(member.name, self.engine.manifest.storage).resident
 
     def kill(self, indices: tuple[int, ...]) -> float:
         """Kill members at once, without a word; when, by the monotonic clock of this machine."""
@@ -88,7 +87,7 @@ class Cluster:
 class ClusterPlan:
     """A cluster that is asked for."""
 
-    engine: Engine
+    engine: DataGridEngine
     count: int
     """Of members; an engine that has none gets none."""
     hosts: tuple[str, ...]
@@ -102,7 +101,7 @@ class ClusterPlan:
 
 
 @contextmanager
-def running_cluster(processes: Processes, wanted: ClusterPlan) -> Iterator[Cluster]:
+def running_cluster(processes: Processes, wanted: ClusterPlan) -> Iterator[DataGridCluster]:
     """The cluster while it is active. InputError if its members do not come together in time."""
     cluster = _started(processes, wanted)
     try:
@@ -111,24 +110,24 @@ def running_cluster(processes: Processes, wanted: ClusterPlan) -> Iterator[Clust
         cluster.end()
 
 
-def _started(processes: Processes, wanted: ClusterPlan) -> Cluster:
+def _started(processes: Processes, wanted: ClusterPlan) -> DataGridCluster:
     for left in reversed(range(_TRIES)):
         try:
             return _start(processes, _placed(processes, wanted), wanted)
         except ProcessError as error:
             if not error.port or not left:
                 raise InputError(
-                    f"{wanted.engine.described.title} does not start: {error}",
+                    f"{wanted.engine.manifest.title} does not start: {error}",
                     remedy=_remedy(error),
                 ) from error
     raise AssertionError
 
 
-def _placed(processes: Processes, wanted: ClusterPlan) -> Cluster:
+def _placed(processes: Processes, wanted: ClusterPlan) -> DataGridCluster:
     engine, hosts = wanted.engine, wanted.hosts
-    count = wanted.count if engine.described.members else 0
+    count = wanted.count if engine.manifest.members else 0
     where = [hosts[index % len(hosts)] for index in range(count)]
-    each = engine.described.ports
+    each = engine.manifest.ports
     # All of a host together, as ports that are free are not yet taken.
     ports = {host: processes.free_ports(host, each * where.count(host)) for host in set(where)}
     places = []
@@ -137,16 +136,16 @@ def _placed(processes: Processes, wanted: ClusterPlan) -> Cluster:
         places.append({"address": processes.address(host), "ports": ours})
     backups = min(wanted.backups, max(count - 1, 0))
     name = f"gridbench-{secrets.token_hex(4)}"
-    return Cluster(
+    return DataGridCluster(
         engine,
         backups,
-        [Running(f"member {index}", host) for index, host in enumerate(where)],
+        [RunningMember(f"member {index}", host) for index, host in enumerate(where)],
         {"name": name, "backups": backups, "members": places},
         _processes=processes,
     )
 
 
-def _start(processes: Processes, cluster: Cluster, wanted: ClusterPlan) -> Cluster:
+def _start(processes: Processes, cluster: DataGridCluster, wanted: ClusterPlan) -> DataGridCluster:
     """Start its members, and wait until they work together; if that fails, none is left."""
     try:
         _start_members(processes, cluster, wanted)
@@ -156,21 +155,22 @@ def _start(processes: Processes, cluster: Cluster, wanted: ClusterPlan) -> Clust
         raise
 
 
-def _start_members(processes: Processes, cluster: Cluster, wanted: ClusterPlan) -> None:
+def _start_members(processes: Processes, cluster: DataGridCluster, wanted: ClusterPlan) -> None:
     began = time.monotonic()
-    described = wanted.engine.described
-    first = 1 if described.alone else len(cluster.members)
+    manifest = wanted.engine.manifest
+    first = 1 if manifest.alone else len(cluster.members)
     for wave in (cluster.members[:first], cluster.members[first:]):
         for member in wave:
             settings = {
-                "engine": described.class_name,
+                "engine": manifest.class_name,
                 "cluster": cluster.settings_on(processes.facts[member.host].folder),
                 "index": cluster.members.index(member),
-                "memory": described.data_of(wanted.memory),
+                "memory": manifest.data_of(wanted.memory),
             }
-            heap = described.heap_of(wanted.memory)
+            heap = manifest.heap_of(wanted.memory)
             processes.start(
-                Start(member.name, wanted.engine.known_as, "member", heap, settings), member.host
+                ProcessStart(member.name, wanted.engine.known_as, "member", heap, settings),
+                member.host,
             )
         joined = _joined(processes, wave, began + wanted.patience, wanted.patience)
         for member in wave:
@@ -180,7 +180,7 @@ def _start_members(processes: Processes, cluster: Cluster, wanted: ClusterPlan) 
 
 
 def _joined(
-    processes: Processes, wave: list[Running], until: float, patience: float
+    processes: Processes, wave: list[RunningMember], until: float, patience: float
 ) -> dict[str, Any]:
     try:
         return processes.answers([member.name for member in wave], "joined", until)

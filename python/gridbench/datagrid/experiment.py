@@ -6,40 +6,44 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from gridbench.datagrid import presets
-from gridbench.datagrid.cluster import Cluster
-from gridbench.datagrid.engines.engine import Engine, find_engine
+from gridbench.datagrid.cluster import DataGridCluster
+from gridbench.datagrid.engine import DataGridEngine, find_engine
 from gridbench.datagrid.figures import throughput, verdict
-from gridbench.datagrid.memory import capacity, check_machine, check_members
+from gridbench.datagrid.memory import capacity, check_machine, check_members, machine_need, need_of
 from gridbench.datagrid.options import (
     DataGridParameters,
     DataScenarioParameters,
     YcsbParameters,
 )
-from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.plan import PlannedCase, missing, plan_of, with_rate, without
-from gridbench.datagrid.record import FORM, DataGridCase
+from gridbench.datagrid.plan import (
+    DataGridWork,
+    PlannedCase,
+    WarmUpLimits,
+    missing,
+    plan_of,
+    with_rate,
+    without,
+)
+from gridbench.datagrid.record import FORM, TIMELINES, DataGridCase, write_timeline
 from gridbench.datagrid.session import DataGridSession, open_session
-from gridbench.datagrid.setup_file import read_setup
-from gridbench.datagrid.timeline_file import write_timeline
-from gridbench.datagrid.work import DataGridWork, WarmUpLimits
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.workload import DataGridWorkload, TaskParameters, read_setup
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
-from gridbench.formats import as_given, digits, size
+from gridbench.formats import as_given, counted, digits, size
 from gridbench.jsonl_store import Header, RecordFile, load_records
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
 from gridbench.run.machine import available_memory
-from gridbench.terminal import say
+from gridbench.terminal import new_table, say
 
 DEFAULT_ENGINE = "embedded"
-TIMELINES = "timelines"
-"""The folder of timelines, within that of results."""
 _OPTIONS = {
     "warm_up": "--warm",
     "processes": "--processes",
@@ -52,7 +56,9 @@ _OPTIONS = {
 
 def of_setup(setup: Path | None, parameters: DataGridParameters) -> DataGridExperiment:
     """One case: that of a set-up file or, without one, a small one for the first look."""
-    workload = presets.FIRST_LOOK if setup is None else Workload(parameters=read_setup(setup))
+    workload = (
+        presets.FIRST_LOOK if setup is None else DataGridWorkload(parameters=read_setup(setup))
+    )
     name = "data" if setup is None else f"data-{setup.stem}"
     return _experiment(name, lambda _: [workload], parameters)
 
@@ -62,10 +68,10 @@ def of_scenarios(names: Sequence[str], parameters: DataScenarioParameters) -> Da
     not to be had in full."""
     numbers = presets.parse_scenarios(names)
 
-    def workloads(work: DataGridWork) -> list[Workload]:
-        def fits(own: Parameters) -> int:
+    def workloads(work: DataGridWork) -> list[DataGridWorkload]:
+        def fits(own: TaskParameters) -> int:
             return min(
-                capacity(own, one.described, work.parameters.backups, _memory(work, one, own))
+                capacity(own, one.manifest, work.parameters.backups, _memory(work, one, own))
                 for one in work.engines
             )
 
@@ -94,7 +100,7 @@ def of_ycsb(names: Sequence[str], parameters: YcsbParameters) -> DataGridExperim
 
 def _experiment(
     name: str,
-    workloads: Callable[[DataGridWork], Sequence[Workload]],
+    workloads: Callable[[DataGridWork], Sequence[DataGridWorkload]],
     parameters: DataGridParameters,
 ) -> DataGridExperiment:
     """`workloads` may depend on all other choices. InputError for what cannot be meant."""
@@ -117,19 +123,19 @@ def _experiment(
 
 def check_memory(work: DataGridWork) -> None:
     """InputError if a case does not fit into its members, or into this machine."""
-    engines = {one.name: one.described for one in work.engines}
+    engines = {one.name: one.manifest for one in work.engines}
     backups = work.parameters.backups
     for one in plan_of(work).wanted:
-        described, memory = engines[one.engine], work.memory_of(one.members)
-        if described.members:
-            check_members(one, described, backups, memory)
+        manifest, memory = engines[one.engine], work.memory_of(one.members)
+        if manifest.members:
+            check_members(one, manifest, backups, memory)
         if not work.elsewhere:
-            check_machine(one, described, backups, memory, work.available)
+            check_machine(one, manifest, backups, memory, work.available)
 
 
-def _memory(work: DataGridWork, engine: Engine, own: Parameters) -> int:
+def _memory(work: DataGridWork, engine: DataGridEngine, own: TaskParameters) -> int:
     """Bytes for data: of a member or, without members, of the client's process."""
-    return work.memory_of(own.mnodes if engine.described.members else 1)
+    return work.memory_of(own.mnodes if engine.manifest.members else 1)
 
 
 class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
@@ -142,7 +148,7 @@ class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
         self.work = work
         self._plan = plan_of(work)
         self._session: DataGridSession | None = None
-        self._cluster: tuple[Hashable, Cluster] | None = None
+        self._cluster: tuple[Hashable, DataGridCluster] | None = None
         self._clusters = ExitStack()
         self._unusable: dict[str, InputError] = {}
 
@@ -279,7 +285,7 @@ _REMEDY = (
 
 
 def open_folder(
-    folder: Path, header: Header, engines: Sequence[Engine], *, fresh: bool
+    folder: Path, header: Header, engines: Sequence[DataGridEngine], *, fresh: bool
 ) -> RecordFile[DataGridCase]:
     """The cases of a folder, or an empty file if it has none or `fresh`.
 
@@ -308,11 +314,11 @@ def _refuse_other_options(
 
 
 def _refuse_other_engines(
-    path: Path, cases: Iterable[DataGridCase], engines: Iterable[Engine]
+    path: Path, cases: Iterable[DataGridCase], engines: Iterable[DataGridEngine]
 ) -> None:
     known = {case.engine: case for case in cases}
     for engine in engines:
-        case, now = known.get(engine.name), engine.described.stated
+        case, now = known.get(engine.name), engine.manifest.stated
         if case is None or case.stated == now:
             continue
         if case.stated.get("version") != now["version"]:
@@ -345,3 +351,66 @@ def _where(value: Mapping[str, Any]) -> str:
     if value.get("grid"):
         names.append(value["grid"])
     return ", ".join(names) or "this machine"
+
+
+def list_cases(work: DataGridWork, printing: Printing) -> None:
+    """Print a row for each case, in the order in which they would be run: objects that there are in
+    the end, what each member needs of the memory that it has, and all processes together. Below it
+    stands what is not as the scenario has it; at the end, what may not be meant."""
+    plan = plan_of(work)
+    engines = {one.name: one for one in work.engines}
+    rows = [_row(work, engines[one.engine], one) for one in plan.wanted]
+    table = new_table()
+    table.add_column("case", overflow="fold")
+    for name in ("objects", "data", "each member", "in all"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row["case"] if not row["repeat"] else f"{row['case']}, again",
+            f"{row['objects']:,}",
+            size(row["bytes"]),
+            f"{size(row['member_needs'])} of {size(row['member_memory'])}"
+            if row["member_memory"]
+            else "",
+            size(row["memory"]),
+        )
+        if not row["repeat"]:
+            for note in row["notes"]:
+                table.add_row(f"  {note}")
+    console = printing.tables()
+    console.print(table)
+    skipped = [{"case": one.told(), "why": why} for one, why in plan.skipped]
+    for left_out in skipped:
+        console.print("{case}: left out, as {why}".format(**left_out))
+    clusters = sum(members > 0 for (_, members), _ in groupby(plan.wanted, attrgetter("cluster")))
+    cautions = work.cautions()
+    for one in cautions:
+        console.print(one)
+    console.print(f"{counted(len(rows), 'case')}, {counted(clusters, 'start')} of a cluster")
+    printing.document(lambda: {"cases": rows, "skipped": skipped, "cautions": cautions})
+
+
+def _row(work: DataGridWork, engine: DataGridEngine, wanted: PlannedCase) -> dict[str, Any]:
+    manifest, memory = engine.manifest, work.memory_of(wanted.members)
+    workload = wanted.workload
+    need = need_of(wanted, manifest, work.parameters.backups)
+    return {
+        "case": wanted.told(),
+        "engine": wanted.engine,
+        "label": workload.label,
+        "scenario": workload.scenario,
+        "parameters": workload.parameters.to_dict(),
+        "scaled": dict(workload.scaled),
+        "mix": None if workload.mix is None else dict(workload.mix),
+        "loop": wanted.loop,
+        "rate": wanted.rate,
+        "share": wanted.share,
+        "repeat": wanted.repeat,
+        "processes": wanted.processes,
+        "objects": workload.at_most,
+        "bytes": workload.at_most * workload.parameters.object_bytes,
+        "member_needs": need.member,
+        "member_memory": memory if wanted.members else 0,
+        "memory": machine_need(wanted, manifest, work.parameters.backups, memory),
+        "notes": workload.scaled_told(),
+    }

@@ -1,4 +1,7 @@
-"""What a case shows. Times are seconds; what is not known is NaN or None."""
+"""Figures of a case, and whether its data are right.
+
+Times are seconds; what is not known is NaN or None.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gridbench.datagrid.correctness import Correctness, correctness, killed
 from gridbench.datagrid.latency import Quantiles, merged, quantiles
 from gridbench.datagrid.record import Counted, DataGridCase
 from gridbench.datagrid.windows import Dip, Steadiness, dip, steadiness
 from gridbench.formats import amount, counted, percent
 from gridbench.machine.rule import disturbed
+from gridbench.quantities import KB
 
 NOT_KNOWN = math.nan
-KB = 1024
 KEPT_UP = 0.95
 """The share of an offered rate that has to be done."""
 
 Verdict = Literal["valid", "invalid", "failed"]
 """`invalid`: it is shown, but nothing is claimed from it. `failed`: it did not come to its end, or
 the data were not right."""
+
+
+Outcome = Literal["right", "wrong", "lost", "not checked"]
+"""`lost`: something is missing, as is to be expected: more members were killed than there are
+copies, or updates that are not atomic collided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correctness:
+    """The outcome of the check, with sentences for what is not as it should be."""
+
+    outcome: Outcome
+    lost: int = 0
+    """Objects that have to be there and are not."""
+    wrong: int = 0
+    """Values that were never written, in the run and after it."""
+    updates: int = 0
+    """By so many the counters in the values differ from what was done: below 0, updates are lost.
+    What is in doubt is taken as it suits."""
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +58,7 @@ class TaskTimeFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemberMemory:
     """What members took for the data, and how evenly they have it."""
 
     members: int
@@ -77,7 +99,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class CaseFigures:
     """Figures of one case."""
 
     operations: int
@@ -94,7 +116,7 @@ class Figures:
     latencies: dict[tuple[str, Counted], Quantiles]
     steadiness: Steadiness
     dip: Dip | None
-    memory: Memory | None
+    memory: MemberMemory | None
     correctness: Correctness
     verdict: Verdict
     reasons: tuple[str, ...]
@@ -104,11 +126,11 @@ class Figures:
         return self.latencies.get((operation, counted))
 
 
-def figures_of(case: DataGridCase) -> Figures:
+def figures_of(case: DataGridCase) -> CaseFigures:
     """All figures of a case."""
     known = {(one.operation, one.counted): quantiles(one) for one in merged(case.latencies)}
     judged, reasons = verdict(case)
-    return Figures(
+    return CaseFigures(
         operations=operations(case),
         throughput=throughput(case),
         bandwidth=bandwidth(case),
@@ -178,18 +200,69 @@ def without_start_up(case: DataGridCase) -> TaskTimeFigures | None:
     return _times(later)
 
 
-def memory(case: DataGridCase) -> Memory | None:
+def memory(case: DataGridCase) -> MemberMemory | None:
     """Of the members after loading; None if there are none."""
     if not case.members:
         return None
     entries = tuple(one.entries for one in case.members)
-    return Memory(
+    return MemberMemory(
         members=len(case.members),
         each=tuple(one.memory for one in case.members if one.memory > 0),
         used=tuple(one.used for one in case.members if one.used > 0),
         entries=entries if min(entries) >= 0 else (),
         data=case.loading.bytes if case.loading else 0,
     )
+
+
+def correctness(case: DataGridCase) -> Correctness:
+    """What the check after the run found, and what the tasks saw in it."""
+    told: list[str] = []
+    found = case.checked
+    wrong = case.wrong + (found.wrong if found else 0)
+    if wrong:
+        told.append(f"{counted(wrong, 'value')} read that nobody had written")
+    if found is None:
+        if case.missing:
+            told.append(f"{counted(case.missing, 'object')} to be read were not there")
+        outcome: Outcome = "wrong" if told else "not checked"
+        return Correctness(outcome, lost=case.missing, wrong=wrong, told=tuple(told))
+    expected = found.expected + found.doubtful
+    lost = max(expected - found.found, found.missing, 0)
+    spare = found.found - expected
+    updates = _difference(found.updates, found.updates_expected, found.in_doubt)
+    excused = killed(case) > case.backups
+    bad = bool(wrong)
+    if lost:
+        told.append(f"{lost:,} of {counted(found.expected, 'object')} lost")
+        bad |= not excused
+    elif case.missing:
+        told.append(f"{counted(case.missing, 'read')} in the run found no object where one was")
+        bad |= not excused
+    if spare > 0:
+        told.append(f"{counted(spare, 'object')} more than were stored")
+        bad = True
+    if updates < 0:
+        collided = found.may_collide and case.updates == "plain"
+        why = ", as tasks updated the same objects at the same time" if collided else ""
+        told.append(f"{counted(-updates, 'update')} of {found.updates_expected:,} lost{why}")
+        bad |= not (excused or collided)
+    elif updates > 0:
+        told.append(f"{counted(updates, 'update')} more in the values than were made")
+        bad = True
+    outcome = "wrong" if bad else "lost" if told else "right"
+    return Correctness(outcome, lost, wrong, updates, tuple(told))
+
+
+def killed(case: DataGridCase) -> int:
+    """How many members were killed; fewer than were to be, if the tasks had ended before."""
+    return sum(one.killed_at is not None for one in case.members)
+
+
+def _difference(found: int, expected: int, in_doubt: int) -> int:
+    """How far `found` is from what it may be: up to so many in doubt may be there or not."""
+    if found < expected:
+        return found - expected
+    return max(0, found - expected - in_doubt)
 
 
 def verdict(case: DataGridCase) -> tuple[Verdict, list[str]]:

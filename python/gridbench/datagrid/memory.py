@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gridbench.datagrid.engines.engine_file import MB, Description
-from gridbench.datagrid.parameters import Parameters
+from gridbench.datagrid.engine import MB, DataGridManifest
 from gridbench.datagrid.plan import PlannedCase
+from gridbench.datagrid.workload import TaskParameters
 from gridbench.errors import InputError
 from gridbench.formats import counted, size
 
@@ -38,18 +38,18 @@ class MemoryNeed:
     """Of the heap of each client process."""
 
 
-def need_of(wanted: PlannedCase, described: Description, backups: int) -> MemoryNeed:
+def need_of(wanted: PlannedCase, manifest: DataGridManifest, backups: int) -> MemoryNeed:
     """What a case needs at most. `backups`: copies beside the first one, as asked for."""
     workload = wanted.workload
     own = workload.parameters
     objects = workload.at_most + (_inserted_warming(own) if workload.inserted_at_most else 0)
-    held = _ROOM * objects * _bytes_of_object(own, described)
+    held = _ROOM * objects * _bytes_of_object(own, manifest)
     threads = -(-own.nnodes // wanted.processes)
     client = _CLIENT + _IN_CLIENT * threads * _in_heap(own.object_bytes)
     if not wanted.members:
         return MemoryNeed(0, round(client + held))
     left = wanted.members - len(wanted.kill)  # they come to hold what the others held
-    return MemoryNeed(round(_needed(own, described, held * copies(left, backups) / left)), client)
+    return MemoryNeed(round(_needed(own, manifest, held * copies(left, backups) / left)), client)
 
 
 def copies(members: int, backups: int) -> int:
@@ -57,19 +57,21 @@ def copies(members: int, backups: int) -> int:
     return 1 + min(backups, members - 1)
 
 
-def capacity(own: Parameters, described: Description, backups: int, memory: int) -> int:
+def capacity(own: TaskParameters, manifest: DataGridManifest, backups: int, memory: int) -> int:
     """How many objects of this size fit into members of so many bytes; without members, into so
     many bytes of the client's own process."""
     data: float = memory
-    if described.members:
-        data = _room(own, described, memory) * own.mnodes / copies(own.mnodes, backups)
-    objects = int(data / _ROOM / _bytes_of_object(own, described))
+    if manifest.members:
+        data = _room(own, manifest, memory) * own.mnodes / copies(own.mnodes, backups)
+    objects = int(data / _ROOM / _bytes_of_object(own, manifest))
     return max(0, objects - (_inserted_warming(own) if own.write_data_size else 0))
 
 
-def check_members(wanted: PlannedCase, described: Description, backups: int, memory: int) -> None:
+def check_members(
+    wanted: PlannedCase, manifest: DataGridManifest, backups: int, memory: int
+) -> None:
     """InputError if members of so many bytes cannot hold what the case has in the end."""
-    need = need_of(wanted, described, backups).member
+    need = need_of(wanted, manifest, backups).member
     if need <= memory:
         return
     own = wanted.workload.parameters
@@ -77,7 +79,7 @@ def check_members(wanted: PlannedCase, described: Description, backups: int, mem
     held = copies(left, backups)
     objects = f"{wanted.workload.at_most:,} objects of {size(own.object_bytes)}"
     raise InputError(
-        f"{objects} do not fit into {counted(left, 'member')} of {described.title}"
+        f"{objects} do not fit into {counted(left, 'member')} of {manifest.title}"
         f"{', which are left' if wanted.kill else ''}: each would need {size(need)}, with"
         f" {'1 copy' if held == 1 else f'{held} copies'} of each object in all,"
         f" and has {size(memory)}",
@@ -87,15 +89,15 @@ def check_members(wanted: PlannedCase, described: Description, backups: int, mem
 
 
 def check_machine(
-    wanted: PlannedCase, described: Description, backups: int, memory: int, available: int
+    wanted: PlannedCase, manifest: DataGridManifest, backups: int, memory: int, available: int
 ) -> None:
     """InputError if so many bytes are too few for all processes of the case. `memory`: bytes of a
     member."""
-    total = machine_need(wanted, described, backups, memory)
+    total = machine_need(wanted, manifest, backups, memory)
     if total > available:
         members = f"{counted(wanted.members, 'member')} of {size(memory)} and "
         raise InputError(
-            f"{described.title}: {members if wanted.members else ''}"
+            f"{manifest.title}: {members if wanted.members else ''}"
             f"{_processes(wanted.processes)} would need"
             f" {size(total)} in all, and {size(available)} is available",
             remedy="make --member-memory smaller, have fewer members or smaller objects, or end"
@@ -103,22 +105,22 @@ def check_machine(
         )
 
 
-def machine_need(wanted: PlannedCase, described: Description, backups: int, memory: int) -> int:
+def machine_need(wanted: PlannedCase, manifest: DataGridManifest, backups: int, memory: int) -> int:
     """Bytes of all processes of a case together, members having so many each."""
-    members = wanted.members * (memory if described.divided else memory + _OUTSIDE)
-    client = need_of(wanted, described, backups).client
+    members = wanted.members * (memory if manifest.divided else memory + _OUTSIDE)
+    client = need_of(wanted, manifest, backups).client
     return members + wanted.processes * (client + _OUTSIDE)
 
 
-def _inserted_warming(own: Parameters) -> int:
+def _inserted_warming(own: TaskParameters) -> int:
     """Objects that are there for the time of the warm-up only, at most."""
     each = min(_MOST_WARMING, _WARMING // own.nnodes // own.object_bytes)
     return own.nnodes * max(1, each)
 
 
-def _bytes_of_object(own: Parameters, described: Description) -> int:
-    held = own.object_bytes + _KEY + described.object_overhead
-    return _in_heap(held) if described.heap else held
+def _bytes_of_object(own: TaskParameters, manifest: DataGridManifest) -> int:
+    held = own.object_bytes + _KEY + manifest.object_overhead
+    return _in_heap(held) if manifest.heap else held
 
 
 def _in_heap(held: int) -> int:
@@ -127,35 +129,35 @@ def _in_heap(held: int) -> int:
     return -(-held // _REGION) * _REGION if held > _REGION // 2 else held
 
 
-def _needed(own: Parameters, described: Description, data: float) -> float:
+def _needed(own: TaskParameters, manifest: DataGridManifest, data: float) -> float:
     """Bytes of a member that holds so many of data."""
-    if not described.divided:
-        return _itself(described) + _under_way(own) + data
-    share = described.heap_percent / 100
-    return max((_itself(described) + data) / (1 - share), _heap_at_least(own) / share)
+    if not manifest.divided:
+        return _itself(manifest) + _under_way(own) + data
+    share = manifest.heap_percent / 100
+    return max((_itself(manifest) + data) / (1 - share), _heap_at_least(own) / share)
 
 
-def _room(own: Parameters, described: Description, memory: int) -> float:
+def _room(own: TaskParameters, manifest: DataGridManifest, memory: int) -> float:
     """Bytes for data in a member of so many; below 0: it is too small even without any."""
-    if not described.divided:
-        return memory - _itself(described) - _under_way(own)
-    share = described.heap_percent / 100
+    if not manifest.divided:
+        return memory - _itself(manifest) - _under_way(own)
+    share = manifest.heap_percent / 100
     if _heap_at_least(own) > memory * share:
         return 0.0
-    return memory * (1 - share) - _itself(described)
+    return memory * (1 - share) - _itself(manifest)
 
 
-def _heap_at_least(own: Parameters) -> int:
+def _heap_at_least(own: TaskParameters) -> int:
     """Bytes of a heap that has no data, and so no room to spare for what is under way."""
     return _HEAP + _BUFFERED * _under_way(own)
 
 
-def _itself(described: Description) -> int:
+def _itself(manifest: DataGridManifest) -> int:
     """Of a member, without data and clients."""
-    return described.member_overhead * MB
+    return manifest.member_overhead * MB
 
 
-def _under_way(own: Parameters) -> int:
+def _under_way(own: TaskParameters) -> int:
     """What clients have under way with a member."""
     return _UNDER_WAY * own.busy_clients * own.object_bytes // own.mnodes
 

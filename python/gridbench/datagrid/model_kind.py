@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from gridbench.datagrid.cases import Repeats, repeats_of
-from gridbench.datagrid.figures import KB, operations_of_task
-from gridbench.datagrid.naming import clients_of, label_shown, members_of
+from gridbench.datagrid.cases import RepeatedCase, repeats_of
+from gridbench.datagrid.figures import operations_of_task
 from gridbench.datagrid.record import FORM, DataGridCase
+from gridbench.datagrid.workload import label_shown
 from gridbench.formats import counted
 from gridbench.jsonl_store import Header
 from gridbench.model.cost_model import CostSubject
@@ -31,6 +31,7 @@ from gridbench.model.formula import Cost, Formula, FormulaPart, MeasuredCase
 from gridbench.model.kind import FittedModel, ModelParameter, ModelSubjects
 from gridbench.model.saved import cost_models
 from gridbench.model.saved import cost_record as to_record
+from gridbench.quantities import KB
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
 
@@ -82,7 +83,7 @@ def read(folders: Sequence[Path]) -> ModelSubjects:
     """The cases of each data grid, operation and number of members. InputError for a folder that
     cannot be used."""
     left_out: Counter[str] = Counter()
-    told: dict[tuple[str, str], list[tuple[Mapping[str, float], Repeats]]] = {}
+    told: dict[tuple[str, str], list[tuple[Mapping[str, float], RepeatedCase]]] = {}
     for folder in folders:
         header, cases = FORM.read(folder)
         for group in repeats_of(cases):
@@ -93,7 +94,7 @@ def read(folders: Sequence[Path]) -> ModelSubjects:
             told.setdefault(subject, []).append((_values(group.case), group))
     subjects = []
     for (engine, what), groups in told.items():
-        together: dict[tuple[float, ...], list[tuple[Mapping[str, float], Repeats]]] = {}
+        together: dict[tuple[float, ...], list[tuple[Mapping[str, float], RepeatedCase]]] = {}
         for values, group in groups:
             together.setdefault(tuple(values.values()), []).append((values, group))
         subjects.append(
@@ -121,7 +122,7 @@ def from_record(record: Any) -> Sequence[FittedModel]:
     return cost_models(FORMULA, record)
 
 
-def _why_not(group: Repeats) -> str:
+def _why_not(group: RepeatedCase) -> str:
     """Why a case cannot serve; empty: it can."""
     case = group.case
     if not group.measured:
@@ -147,16 +148,16 @@ def _values(case: DataGridCase) -> dict[str, float]:
 
 def _busy(case: DataGridCase) -> int:
     """Clients that have a task."""
-    return min(clients_of(case), int(case.parameters["NTasks"]))
+    return min(case.clients, int(case.parameters["NTasks"]))
 
 
-def _times(group: Repeats) -> list[float]:
+def _times(group: RepeatedCase) -> list[float]:
     """Seconds of each repeat that counts, for each task of a client."""
     each = math.ceil(group.case.parameters["NTasks"] / _busy(group.case))
     return [case.seconds / each for case, _ in group.counting if case.seconds > 0]
 
 
-def _point(alike: Sequence[tuple[Mapping[str, float], Repeats]]) -> MeasuredCase:
+def _point(alike: Sequence[tuple[Mapping[str, float], RepeatedCase]]) -> MeasuredCase:
     """The same case, perhaps of several scenarios; those that do not count only if none does."""
     counting = [group for _, group in alike if group.counts] or [group for _, group in alike]
     times = [time for group in counting for time in _times(group)]
@@ -164,7 +165,7 @@ def _point(alike: Sequence[tuple[Mapping[str, float], Repeats]]) -> MeasuredCase
 
 
 def _told(case: DataGridCase, header: Header) -> str:
-    members = members_of(case)
+    members = case.member_count
     parts = [
         f"{case.title} {case.version}".strip(),
         _operations(case),

@@ -13,10 +13,10 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.datagrid.crossover.options import crossover
-from gridbench.datagrid.engines.options import engines
-from gridbench.datagrid.parameters import LIMITS
+from gridbench.datagrid.engines_command import engines
 from gridbench.datagrid.presets import RECORDS, DataGridScale
 from gridbench.datagrid.record import Updates
+from gridbench.datagrid.workload import LIMITS
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
@@ -41,7 +41,7 @@ from gridbench.shared_options import (
 from gridbench.workload.numbers import parse_real, shown
 
 if TYPE_CHECKING:
-    from gridbench.datagrid.engines.engine import Engine
+    from gridbench.datagrid.engine import DataGridEngine
     from gridbench.datagrid.experiment import DataGridExperiment
 
 _DEFAULT = "run"
@@ -61,20 +61,20 @@ class Offered:
     """Of the throughput of the closed loop, which is measured before."""
 
 
-class DataGrids(Quantity[tuple["Engine", ...]]):
+class DataGrids(Quantity[tuple["DataGridEngine", ...]]):
     """Data grids by their names or files; `all` are those of gridbench that have members."""
 
     name = "data grids"
 
-    def read(self, value: Any, folder: Path | None = None) -> tuple[Engine, ...]:
+    def read(self, value: Any, folder: Path | None = None) -> tuple[DataGridEngine, ...]:
         """The data grids, no two of the same name."""
-        from gridbench.datagrid.engines.engine import find_engine, own_engines
+        from gridbench.datagrid.engine import find_engine, own_engines
 
         del folder
-        found: list[Engine] = []
+        found: list[DataGridEngine] = []
         for name in value:
             if name == _ALL:
-                found += [one for one in own_engines() if one.described.members]
+                found += [one for one in own_engines() if one.manifest.members]
             else:
                 found.append(find_engine(name))
         if not found:
@@ -128,7 +128,7 @@ def _rate(text: str) -> Offered:
 class DataGridParameters:
     """How cases are measured, whichever they are."""
 
-    engines: tuple[Engine, ...] = option(
+    engines: tuple[DataGridEngine, ...] = option(
         "--engine",
         DataGrids(),
         metavar="NAME",
@@ -396,7 +396,7 @@ data.add_command(crossover)
 def _run_or_list(
     experiment: DataGridExperiment, policy: Policy, printing: Printing, *, dry_run: bool
 ) -> None:
-    from gridbench.datagrid.listing import list_cases
+    from gridbench.datagrid.experiment import list_cases
     from gridbench.experiment import run_experiment
 
     work = experiment.work

@@ -1,26 +1,107 @@
-"""The cases that are asked for, in their order, and which of them are missing."""
+"""The plan of `gridbench data`: what is measured, on which data grids, in which order."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gridbench.datagrid.figures import throughput
-from gridbench.datagrid.options import Offered
+from gridbench.datagrid.options import DataGridParameters, Offered
 from gridbench.datagrid.record import DataGridCase, Loop, Updates
-from gridbench.datagrid.work import DataGridWork
-from gridbench.datagrid.workload import Workload
+from gridbench.datagrid.workload import DataGridWorkload
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted, rounded
 from gridbench.hosts.place import near
+from gridbench.hosts.where import Where
 from gridbench.jsonl_store import latest
 from gridbench.machine.rule import disturbed
+from gridbench.quantities import MB
 from gridbench.run.machine import usable_processors
+from gridbench.schema import record_of
 
 if TYPE_CHECKING:
-    from gridbench.datagrid.engines.engine import Engine
+    from gridbench.datagrid.engine import DataGridEngine
+
+
+LEAST_MEMORY, MOST_MEMORY = 128 * MB, 2048 * MB
+"""Of a member, if the user says nothing."""
+_SHARE = 4  # a quarter of what is available is for members
+_ELSEWHERE = 1024 * MB  # of a member on hosts whose memory nobody has told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUpLimits:
+    """How long tasks' operations are made before the measurement."""
+
+    least: float = 2.5
+    """Seconds."""
+    most: float = 20.0
+    """Seconds, if throughput does not become steady before."""
+    window: float = 0.5
+    """Seconds over which throughput is taken."""
+    within: float = 0.1
+    """So much of their mean the last windows may differ from it, to be steady; or by what so few
+    operations scatter."""
+
+    @classmethod
+    def of(cls, most: float) -> WarmUpLimits:
+        """That of so many seconds at most: steady needs five windows, however short."""
+        return cls(least=min(2.5, most), most=most, window=min(0.5, most / 5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataGridWork:
+    """The workloads that are measured, on which data grids and where."""
+
+    name: str = "data"
+    """Of the folder of results, if the user names none."""
+    engines: tuple[DataGridEngine, ...]
+    """No two of the same name."""
+    workloads: tuple[DataGridWorkload, ...]
+    parameters: DataGridParameters
+    warm_up: WarmUpLimits | None = field(default_factory=WarmUpLimits)
+    """None: what starting costs is in the measurement."""
+    available: int
+    """Bytes of memory of this machine that could be used when it was asked for."""
+    where: Where = field(default_factory=Where)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the members are on hosts whose memory is not this machine's."""
+        return bool(self.where.hosts or self.where.grid or self.where.names)
+
+    def memory_of(self, members: int) -> int:
+        """Bytes of each of so many members: what the user says, or else what the machine has."""
+        if self.parameters.member_memory is not None:
+            return self.parameters.member_memory
+        return _ELSEWHERE if self.elsewhere else default_member_memory(self.available, members)
+
+    def cautions(self) -> list[str]:
+        """What the user may not have meant, in whole sentences, each once."""
+        found = [told for one in self.workloads for told in one.cautions()]
+        for members in sorted({one.parameters.mnodes for one in self.workloads}):
+            if members <= self.parameters.backups and any(
+                one.manifest.members for one in self.engines
+            ):
+                held = "is 1 copy" if members == 1 else f"are {members} copies"
+                found.append(f"On {counted(members, 'member')} there {held} of each object in all.")
+        return list(dict.fromkeys(found))
+
+    def record(self) -> dict[str, object]:
+        """For the header of results: what all of their cases have in common, and no case tells."""
+        warm_up = None if self.warm_up is None else asdict(self.warm_up)
+        return {"warm_up": warm_up, **record_of(self.parameters), "where": self.where.record()}
+
+
+def default_member_memory(available: int, members: int) -> int:
+    """Bytes of each of so many members if the user says nothing: the largest power of two that
+    leaves three quarters of what is available, from 128 MB to 2 GB. A case that goes on later finds
+    the same, unless the machine has changed much."""
+    share = available // _SHARE // max(1, members)
+    return min(MOST_MEMORY, max(LEAST_MEMORY, 1 << max(0, share.bit_length() - 1)))
+
 
 MOST_PROCESSES = 4
 _CLOSED = Offered()
@@ -36,7 +117,7 @@ class PlannedCase:
 
     engine: str
     """Its name."""
-    workload: Workload
+    workload: DataGridWorkload
     repeat: int
     """From 0."""
     loop: Loop = "closed"
@@ -82,7 +163,7 @@ class PlannedCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DataGridPlan:
     """What is asked for."""
 
     wanted: tuple[PlannedCase, ...]
@@ -90,7 +171,7 @@ class Plan:
     """Cases that their engine cannot have, and why."""
 
 
-def plan_of(work: DataGridWork) -> Plan:
+def plan_of(work: DataGridWork) -> DataGridPlan:
     """All cases.
 
     Repeats come last, so that what changes with time meets all alike; each begins with another
@@ -112,21 +193,21 @@ def plan_of(work: DataGridWork) -> Plan:
                         skipped.append((one, why))
     if not wanted:
         raise InputError(skipped[0][1], remedy=_REMEDY)
-    return Plan(tuple(wanted), tuple(skipped))
+    return DataGridPlan(tuple(wanted), tuple(skipped))
 
 
-def why_not(work: DataGridWork, engine: Engine, workload: Workload) -> str:
+def why_not(work: DataGridWork, engine: DataGridEngine, workload: DataGridWorkload) -> str:
     """Why the data grid cannot have the case; empty: it can."""
-    least, members = engine.described.least_members, workload.parameters.mnodes
-    if not engine.described.members:
+    least, members = engine.manifest.least_members, workload.parameters.mnodes
+    if not engine.manifest.members:
         if work.parameters.kill:
-            return f"{engine.described.title} has no members that could be killed"
+            return f"{engine.manifest.title} has no members that could be killed"
         return ""
     if members < least:
-        return f"{engine.described.title} needs {counted(least, 'member')} at least"
-    if 0 < engine.described.most_backups < work.parameters.backups:
-        most = counted(engine.described.most_backups, "backup")
-        return f"{engine.described.title} keeps {most} of an object at most"
+        return f"{engine.manifest.title} needs {counted(least, 'member')} at least"
+    if 0 < engine.manifest.most_backups < work.parameters.backups:
+        most = counted(engine.manifest.most_backups, "backup")
+        return f"{engine.manifest.title} keeps {most} of an object at most"
     return _why_not_killed(work, members)
 
 
@@ -192,9 +273,13 @@ def measured_disturbed(cases: Iterable[DataGridCase]) -> set[tuple[object, ...]]
 
 
 def _wanted(
-    work: DataGridWork, engine: Engine, workload: Workload, offered: Offered, repeat: int
+    work: DataGridWork,
+    engine: DataGridEngine,
+    workload: DataGridWorkload,
+    offered: Offered,
+    repeat: int,
 ) -> PlannedCase:
-    members = workload.parameters.mnodes if engine.described.members else 0
+    members = workload.parameters.mnodes if engine.manifest.members else 0
     if members:
         here = usable_processors() if near(work.where) else MOST_PROCESSES
         processes = work.parameters.processes or min(MOST_PROCESSES, here)
@@ -214,6 +299,6 @@ def _wanted(
     )
 
 
-def _turned(engines: Sequence[Engine], by: int) -> list[Engine]:
+def _turned(engines: Sequence[DataGridEngine], by: int) -> list[DataGridEngine]:
     at = by % len(engines)
     return [*engines[at:], *engines[:at]]

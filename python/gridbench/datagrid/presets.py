@@ -22,17 +22,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from gridbench.datagrid.parameters import (
-    BYTES_PER_KB,
+from gridbench.datagrid.workload import (
     LARGEST_OBJECT,
     LIMITS,
     SMALLEST_OBJECT,
-    Parameters,
+    DataGridWorkload,
+    Mix,
+    TaskParameters,
 )
-from gridbench.datagrid.workload import Mix, Workload
 from gridbench.errors import InputError
 from gridbench.formats import size
-from gridbench.quantities import Count, ListOf, Quantity, Size
+from gridbench.quantities import KB, Count, ListOf, Quantity, Size
 from gridbench.schema import option
 from gridbench.selection import parse_selection
 from gridbench.workload.numbers import shown
@@ -42,7 +42,7 @@ KINDS = {"read": "read_data_size", "update": "update_data_size", "insert": "writ
 _STEPS = (1, 2, 2.5, 5)  # times a power of ten: the numbers that people choose
 _OTHERS_TOO = {"NNodes": (100,)}  # scenario 1 was planned with as many
 
-Capacity = Callable[[Parameters], int]
+Capacity = Callable[[TaskParameters], int]
 """How many objects of such parameters fit into the members."""
 
 
@@ -53,7 +53,7 @@ class ObjectSize(Quantity[float]):
 
     def read(self, value: Any, folder: Path | None = None) -> float:
         """KB of 1024 bytes."""
-        return Size(SMALLEST_OBJECT, LARGEST_OBJECT).read(value, folder) / BYTES_PER_KB
+        return Size(SMALLEST_OBJECT, LARGEST_OBJECT).read(value, folder) / KB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +118,17 @@ def parse_scenarios(words: Sequence[str]) -> list[int]:
     return parse_selection(words, _NAMES, "scenario")
 
 
-def scenario(number: int, choice: DataGridScale, capacity: Capacity | None) -> list[Workload]:
+def scenario(
+    number: int, choice: DataGridScale, capacity: Capacity | None
+) -> list[DataGridWorkload]:
     """The cases of a scenario. With `capacity`, those that members cannot hold are made smaller;
     what is not the scenario's own is told in each of them."""
     return list(_cases(number, choice, capacity))
 
 
-def _cases(number: int, choice: DataGridScale, capacity: Capacity | None) -> Iterator[Workload]:
+def _cases(
+    number: int, choice: DataGridScale, capacity: Capacity | None
+) -> Iterator[DataGridWorkload]:
     own = _SCENARIOS[number]
     operations = choice.operations or own.operations
     for members, clients, object_size, label in product(
@@ -133,7 +137,7 @@ def _cases(number: int, choice: DataGridScale, capacity: Capacity | None) -> Ite
         choice.object_sizes or own.object_sizes,
         KINDS,
     ):
-        asked = Parameters(
+        asked = TaskParameters(
             nnodes=clients,
             mnodes=members,
             ntasks=clients * choice.tasks_per_client,
@@ -143,7 +147,7 @@ def _cases(number: int, choice: DataGridScale, capacity: Capacity | None) -> Ite
             **{KINDS[label]: 1},
         )
         found = asked if capacity is None else fitted(asked, capacity(asked))
-        yield Workload(
+        yield DataGridWorkload(
             parameters=found,
             label=label,
             scenario=number,
@@ -151,7 +155,7 @@ def _cases(number: int, choice: DataGridScale, capacity: Capacity | None) -> Ite
         )
 
 
-def fitted(asked: Parameters, most: int) -> Parameters:
+def fitted(asked: TaskParameters, most: int) -> TaskParameters:
     """The parameters with so few iterations that there are at most so many objects in the end, of
     which each client still has its own; unchanged if there are no more anyway. One iteration is the
     least, even if that is too much."""
@@ -174,7 +178,7 @@ def round_down(count: int) -> int:
     )
 
 
-def _scaled(number: int, asked: Parameters, found: Parameters) -> dict[str, str]:
+def _scaled(number: int, asked: TaskParameters, found: TaskParameters) -> dict[str, str]:
     """Parameters that are not the scenario's own, with what the scenario has."""
     own = _SCENARIOS[number]
     axes: dict[str, Sequence[float]] = {
@@ -193,7 +197,7 @@ def _scaled(number: int, asked: Parameters, found: Parameters) -> dict[str, str]
 def _told(name: str, axis: Sequence[float]) -> str:
     """`1, 10 or 100`."""
     sizes = name == "ObjectSize"
-    words = [size(value * BYTES_PER_KB) if sizes else f"{value:,}" for value in axis]
+    words = [size(value * KB) if sizes else f"{value:,}" for value in axis]
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
@@ -248,12 +252,12 @@ def parse_ycsb(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def ycsb(letter: str, choice: DataGridScale, *, records: int = RECORDS) -> list[Workload]:
+def ycsb(letter: str, choice: DataGridScale, *, records: int = RECORDS) -> list[DataGridWorkload]:
     """A core workload, for each number of members and clients and each size: objects of 1 KB on 3
     members with 10 clients, if the choice says nothing else."""
     return [
-        Workload(
-            parameters=Parameters(
+        DataGridWorkload(
+            parameters=TaskParameters(
                 nnodes=clients,
                 mnodes=members,
                 ntasks=clients * choice.tasks_per_client,
@@ -273,8 +277,8 @@ def ycsb(letter: str, choice: DataGridScale, *, records: int = RECORDS) -> list[
 
 # ---- The first look
 
-FIRST_LOOK = Workload(
-    parameters=Parameters(
+FIRST_LOOK = DataGridWorkload(
+    parameters=TaskParameters(
         nnodes=4,
         mnodes=1,
         ntasks=40,

@@ -1,16 +1,258 @@
-"""Members and clients on all hosts: saying something to them, and waiting for their answers."""
+"""Member and client processes: the controller of each host, and all hosts together."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import platform
+import select
+import shutil
+import socket
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
 
 import gridrpc
-from gridbench.datagrid.host_controller import KeeperFacts, Memory, Said, Start
+from gridbench.datagrid.engine import CLIENT, MEMBER, find_engine
+from gridbench.errors import InputError
 from gridbench.hosts.place import Place
+from gridbench.process.child import Child, Ended
+from gridbench.process.children import descendants_of
+from gridbench.process.children import end as end_processes
+from gridbench_testbed.daemons import free_ports
+from gridrpc._native import processors
+
+Role = Literal["member", "client"]
+_MAINS = {"member": MEMBER, "client": CLIENT}
+_TAIL = 25
+"""Lines of a process's log that are shown."""
+_TO_END = 2.0
+"""Seconds that processes have to end by themselves, when their input has ended."""
+_TO_TAKE_IN = 0.2
+"""Seconds that a process may need to take in those below it that were killed."""
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """A host."""
+
+    host: str
+    """Its own name of itself."""
+    cores: int
+    memory: int
+    """Bytes available."""
+    address: str
+    """Of an interface that other hosts reach; the loopback device's if it has no other."""
+    folder: str
+    """For files of members and clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStart:
+    """A process that is to be started."""
+
+    name: str
+    engine: str
+    """Its name, or the path of its file."""
+    role: Role
+    memory: int
+    """Bytes of heap."""
+    settings: dict[str, Any]
+    """What it is told first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a process has said, or how it ended."""
+
+    name: str
+    message: dict[str, Any] | None
+    """None: it has ended."""
+    ended: str = ""
+    """In words."""
+    log: tuple[str, ...] = ()
+    """The last lines of what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMemory:
+    """Bytes of a process and all that it has started."""
+
+    resident: int
+    most: int
+    """The most that was resident at a time."""
+
+
+class HostController:
+    """Members and clients by their names, until it is closed."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="gridbench-data-"))
+        self._children: dict[str, Child] = {}
+
+    def facts(self) -> HostFacts:
+        """About the host."""
+        return HostFacts(
+            platform.node(),
+            processors(),
+            psutil.virtual_memory().available,
+            _address(),
+            str(self._folder),
+        )
+
+    def clock(self) -> int:
+        """The time, as members and clients see it."""
+        return time.monotonic_ns()
+
+    def free_ports(self, address: str, count: int) -> list[int]:
+        """Ports of an interface that nobody listens at."""
+        return free_ports(count, address)
+
+    def start(self, wanted: ProcessStart) -> str:
+        """Start a process; why that cannot be, or nothing."""
+        name = wanted.name
+        folder = self._folder / name
+        try:
+            folder.mkdir()
+            command = find_engine(wanted.engine).command(_MAINS[wanted.role], wanted.memory)
+            # What products write to their current folder stays here.
+            child = Child.of_program(command, dict(os.environ), folder=folder)
+        except InputError as error:
+            return str(error)
+        except OSError as error:
+            return f"`{error.filename}`: {error.strerror}"
+        self._children[name] = child
+        child.send(wanted.settings)
+        return ""
+
+    def send(self, name: str, message: dict[str, Any]) -> None:
+        """Say something to a process; that it has ended is told by `poll`."""
+        if name in self._children:
+            self._children[name].send(message)
+
+    def poll(self, seconds: float) -> list[Said]:
+        """What processes have said by now; if it is nothing, what they say within `seconds`."""
+        owners = {
+            descriptor: name
+            for name, child in self._children.items()
+            for descriptor in child.descriptors
+        }
+        if not (found := self._said(set(self._children))):
+            ready, _, _ = select.select(owners, [], [], seconds)
+            found = self._said({owners[descriptor] for descriptor in ready})
+        return found
+
+    def log(self, name: str) -> list[str]:
+        """The last lines of what a process has printed."""
+        return self._children[name].last_lines(_TAIL) if name in self._children else []
+
+    def memory(self, name: str, process: str = "") -> ProcessMemory:
+        """What a member or client uses. `process`: only what those of this name use, which it has
+        started."""
+        pids = self._tree(name)
+        if process:
+            pids = [pid for pid in pids if _status(pid).get("Name") == process]
+        told = [_status(pid) for pid in pids]
+        return ProcessMemory(sum(_bytes(one, "VmRSS") for one in told),
+                      sum(_bytes(one, "VmHWM") for one in told))  # fmt: skip
+
+    def kill(self, name: str) -> int:
+        """Kill a process, with all that it has started, and without a word; when it was."""
+        at = time.monotonic_ns()
+        if name in self._children:
+            self._kill([name])
+        return at
+
+    def end(self, names: list[str]) -> None:
+        """End processes: they do so when their input ends, or are killed."""
+        children = [self._children.pop(name) for name in names if name in self._children]
+        pids = [child.process.pid for child in children]
+        below = {pid: descendants_of(pid) for pid in pids}
+        for child in children:
+            child.close()
+        end_processes(pids, _TO_END)
+        for pid in pids:
+            end_processes(below[pid], 0.0)
+        for child in children:
+            child.process.wait()
+        for name in names:
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def close(self) -> None:
+        """End all, and remove the files."""
+        self.end(list(self._children))
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _said(self, names: set[str]) -> list[Said]:
+        found = []
+        for name in sorted(names):
+            child = self._children[name]
+            with contextlib.suppress(TimeoutError):
+                try:
+                    while True:
+                        found.append(Said(name, child.receive(0.0)))
+                except Ended:
+                    log = tuple(child.last_lines(_TAIL))
+                    found.append(Said(name, None, child.ending(), log))
+                    self.end([name])
+                except ValueError as error:
+                    log = tuple(child.last_lines(_TAIL))
+                    found.append(Said(name, None, f"said what is no JSON: {error}", log))
+                    self.end([name])
+        return found
+
+    def _tree(self, name: str) -> list[int]:
+        if name not in self._children:
+            return []
+        pid = self._children[name].process.pid
+        return [pid, *descendants_of(pid)]
+
+    def _kill(self, names: list[str]) -> None:
+        for name in names:
+            child = self._children[name]
+            below = descendants_of(child.process.pid)
+            # It is to take in those that it has started: what they used counts as ours by that.
+            end_processes(below, 0.0)
+            _await_gone(below, _TO_TAKE_IN)
+            child.process.kill()
+            child.process.wait()
+
+
+def _await_gone(pids: Iterable[int], patience: float) -> None:
+    until = time.monotonic() + patience
+    while any(psutil.pid_exists(pid) for pid in pids) and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _address() -> str:
+    """The first of the host's addresses that is not the loopback device's, of those that are up."""
+    states = psutil.net_if_stats()
+    for name, addresses in psutil.net_if_addrs().items():
+        up = name in states and states[name].isup
+        for one in addresses:
+            if up and one.family == socket.AF_INET and not one.address.startswith("127."):
+                return str(one.address)
+    return _LOOPBACK
+
+
+def _status(pid: int) -> dict[str, str]:
+    """/proc/PID/status; nothing if it has gone."""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    return {}
+
+
+def _bytes(status: dict[str, str], name: str) -> int:
+    return int(status[name].split()[0]) << 10 if name in status else 0
+
 
 _LOOK = 0.1
 """Seconds between looks at whether the user wants an end."""
@@ -52,7 +294,7 @@ class Processes:
     def __init__(self, place: Place, check: Callable[[], None]) -> None:
         """`check` is called ten times a second while something is waited for, and may raise."""
         self._keepers = {member.host.name: member.remote for member in place.members}
-        self.facts: dict[str, KeeperFacts] = {
+        self.facts: dict[str, HostFacts] = {
             name: self._asked(name, keeper.facts) for name, keeper in self._keepers.items()
         }
         """Of the hosts."""
@@ -81,7 +323,7 @@ class Processes:
         found: list[int] = self._asked(host, keeper.free_ports, self.address(host), count)
         return found
 
-    def start(self, wanted: Start, host: str) -> None:
+    def start(self, wanted: ProcessStart, host: str) -> None:
         """Start a process. ProcessError if that cannot be."""
         self._host_of[wanted.name] = host
         self._inbox[wanted.name] = deque()
@@ -119,9 +361,9 @@ class Processes:
                 self._listen({self._host_of[name] for name in waiting})
         return found
 
-    def memory(self, name: str, process: str = "") -> Memory:
+    def memory(self, name: str, process: str = "") -> ProcessMemory:
         """What it uses; `process`: only those processes below it that are called so."""
-        found: Memory = self._ask(name, "memory", process)
+        found: ProcessMemory = self._ask(name, "memory", process)
         return found
 
     def log(self, name: str) -> tuple[str, ...]:

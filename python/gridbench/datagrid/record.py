@@ -1,16 +1,27 @@
-"""What is kept of a case: one line of datagrid.jsonl.
+"""Records of cases: one line of datagrid.jsonl each, and a timeline of its tasks.
 
 Times are seconds; those within a case count from the agreed instant at which all clients began.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from gridbench.datagrid.workload import label_shown, size_shown
+from gridbench.errors import InputError
+from gridbench.formats import amount, counted
 from gridbench.jsonl_store import ResultsForm
+from gridbench.quantities import KB
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FILE = "datagrid.jsonl"
+TIMELINES = "timelines"
+"""The folder of timelines, within that of results."""
 
 WINDOW = 0.1
 """Seconds of a window of throughput."""
@@ -19,10 +30,14 @@ Loop = Literal["closed", "open"]
 Updates = Literal["plain", "atomic"]
 Counted = Literal["service", "intended"]
 """From when an operation began, or from when it should have begun (open loop)."""
+COUNTED: dict[Counted, str] = {
+    "service": "from when it began",
+    "intended": "from when it should have begun",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tasks:
+class TaskTimeline:
     """The timeline: one value for each task that was begun."""
 
     id: tuple[int, ...] = ()
@@ -57,7 +72,7 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class OperationCounts:
     """Operations that ended well."""
 
     reads: int = 0
@@ -190,10 +205,10 @@ class DataGridCase:
     warm_up: WarmUp | None = None
     seconds: float = 0.0
     """From the agreed instant to the last end of a task."""
-    tasks: Tasks = field(default_factory=Tasks)
+    tasks: TaskTimeline = field(default_factory=TaskTimeline)
     latencies: tuple[Latencies, ...] = ()
     windows: Windows = field(default_factory=Windows)
-    counts: Counts = field(default_factory=Counts)
+    counts: OperationCounts = field(default_factory=OperationCounts)
     errors: dict[str, int] = field(default_factory=dict)
     """How often each kind of failure came."""
     wrong: int = 0
@@ -219,6 +234,54 @@ class DataGridCase:
         how = self.loop, self.rate, self.updates, mix, self.kill
         return self.engine, self.label, self.scenario, parameters, how, self.repeat
 
+    @property
+    def clients(self) -> int:
+        """Threads that process tasks."""
+        return int(self.parameters.get("NNodes", 0))
+
+    @property
+    def member_count(self) -> int:
+        """Storage members; 0: the data are in the client's own process."""
+        planned = int(self.parameters.get("MNodes", 0))
+        return len(self.members) if self.status == "done" else planned
+
+    @property
+    def kill_shown(self) -> str:
+        """`member 0 killed`, `members 0 and 2 killed`; empty: none was to be."""
+        *others, last = map(str, self.kill or ("",))
+        if not others:
+            return f"member {last} killed" if last else ""
+        return f"members {', '.join(others)} and {last} killed"
+
+    @property
+    def variant(self) -> str:
+        """What differs from a usual case: `open loop at 500/s, atomic updates, member 0 killed`."""
+        at = f" at {amount(self.rate, '/s')}" if self.rate is not None else ""
+        parts = [
+            f"open loop{at}" if self.loop == "open" else "",
+            "atomic updates" if self.updates == "atomic" else "",
+            self.kill_shown,
+        ]
+        return ", ".join(filter(None, parts))
+
+    @property
+    def what(self) -> str:
+        """The case without the product: `read, 1 KB, 10 clients, 3 members`."""
+        parts = [
+            f"scenario {self.scenario}" if self.scenario is not None else "",
+            label_shown(self.label),
+            size_shown(self.parameters.get("ObjectSize", 0)),
+            counted(self.clients, "client"),
+            counted(self.member_count, "member") if self.member_count else "",
+            self.variant,
+        ]
+        return ", ".join(filter(None, parts))
+
+    @property
+    def name(self) -> str:
+        """`Hazelcast, read, 1 KB, 10 clients, 3 members`."""
+        return f"{self.title}, {self.what}"
+
 
 FORM: ResultsForm[DataGridCase] = ResultsForm(
     kind="data-grid cases",
@@ -228,3 +291,58 @@ FORM: ResultsForm[DataGridCase] = ResultsForm(
     file=FILE,
     command="gridbench data",
 )
+
+
+def timeline_of(case: DataGridCase) -> pa.Table:
+    """One row for each task, in the order in which they began.
+
+    A client takes its next task when it has ended the one before: it is submitted, and taken, when
+    it begins. Data come from the data grid, so that nothing is sent with a task.
+    """
+    import pyarrow as pa
+
+    from gridbench.timeline import SCHEMA
+
+    tasks = case.tasks
+    order = sorted(range(len(tasks.id)), key=lambda at: (tasks.began[at], tasks.id[at]))
+    began = [tasks.began[at] for at in order]
+    ended = [tasks.ended[at] for at in order]
+    rows = len(order)
+    asleep = case.parameters.get("SleepTime", 0.0) * case.parameters.get("NRepeats", 1)
+    size = int(case.parameters.get("ObjectSize", 0) * KB)
+    shared = int(case.parameters.get("SharedDataSize", 0)) * size
+    return pa.table(
+        {
+            "tid": [tasks.id[at] for at in order],
+            "sleep": [asleep] * rows,
+            "slept": [math.nan] * rows,
+            "submit": began,
+            "queued": began,
+            "calc_in": began,
+            "calc_out": ended,
+            "retrieve": ended,
+            "worker": [f"client {tasks.client[at]}" for at in order],
+            "host": [""] * rows,
+            "bytes_in": [0] * rows,
+            "bytes_shared": [shared] * rows,
+            "bytes_out": [0] * rows,
+            "status": [" ".join(tasks.why[at].split()) or "ok" for at in order],
+            "clock_error": [0.0] * rows,
+        },
+        schema=SCHEMA,
+    )
+
+
+def write_timeline(case: DataGridCase, path: Path) -> None:
+    """Write it as Parquet, and make its folder. InputError if it cannot be written."""
+    import pyarrow.parquet as pq
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(timeline_of(case), path)
+    except OSError as error:
+        raise InputError(
+            f"cannot write the timeline: {error.strerror or error}",
+            file=path,
+            remedy="give a folder that can be written to",
+        ) from None

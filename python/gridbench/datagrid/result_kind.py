@@ -21,7 +21,6 @@ def rows(source: Path) -> Iterator[ResultRow]:
     import math
 
     from gridbench.datagrid.figures import figures_of
-    from gridbench.datagrid.naming import clients_of, members_of, what_of
 
     for case in FORM.read(source)[1]:
         if case.status != "done":
@@ -44,7 +43,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
             if math.isfinite(value):
                 yield ResultRow(
                     engine=case.engine,
-                    what=f"{what_of(case)}: {metric}",
+                    what=f"{case.what}: {metric}",
                     metric=metric,
                     value=value,
                     unit=unit,
@@ -54,8 +53,8 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     parameters={
                         "scenario": case.scenario,
                         "label": case.label,
-                        "clients": clients_of(case),
-                        "members": members_of(case),
+                        "clients": case.clients,
+                        "members": case.member_count,
                         "loop": case.loop,
                         "rate": case.rate,
                         "updates": case.updates,

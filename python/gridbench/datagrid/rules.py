@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.datagrid.cases import Repeats, repeats_of
-from gridbench.datagrid.figures import Figures, operations, unsteady
-from gridbench.datagrid.naming import case_name
+from gridbench.datagrid.cases import RepeatedCase, repeats_of
+from gridbench.datagrid.figures import CaseFigures, operations, unsteady
 from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.datagrid.windows import FEWEST
 from gridbench.formats import as_given, counted
@@ -29,7 +28,7 @@ class Measured:
     """The results, as the rules look at them."""
 
     header: Header
-    groups: tuple[Repeats, ...]
+    groups: tuple[RepeatedCase, ...]
 
     @property
     def cases(self) -> Iterator[DataGridCase]:
@@ -37,7 +36,7 @@ class Measured:
         return (case for group in self.groups for case in group.cases)
 
     @property
-    def counting(self) -> list[tuple[DataGridCase, Figures]]:
+    def counting(self) -> list[tuple[DataGridCase, CaseFigures]]:
         """Those that figures are of."""
         return [pair for group in self.groups for pair in group.counting]
 
@@ -133,7 +132,7 @@ def _long_enough(found: Measured) -> Seen:
 
 def _repeated(found: Measured) -> Seen:
     times = [
-        (case_name(group.case), sum(one.verdict == "valid" for one in group.all_figures))
+        (group.case.name, sum(one.verdict == "valid" for one in group.all_figures))
         for group in found.groups
     ]
     return enough(times, "valid run")
@@ -146,7 +145,7 @@ def _recorded(found: Measured) -> Seen:
 
 
 def _name(case: DataGridCase) -> str:
-    return f"{case_name(case)}, run {case.repeat + 1}"
+    return f"{case.name}, run {case.repeat + 1}"
 
 
 _EACH: dict[str, Callable[[Measured], Seen]] = {

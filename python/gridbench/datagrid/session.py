@@ -1,24 +1,50 @@
-"""Clusters on the hosts, and single cases on them."""
+"""Sessions on hosts: clusters, and single cases on them.
+
+A case connects clients, stores objects, warms up, measures, and checks the data.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
+from typing import Any
 
 from rich.console import Console
 
-from gridbench.datagrid.case import Setting, measure
-from gridbench.datagrid.clients import connected
-from gridbench.datagrid.cluster import Cluster, ClusterPlan, running_cluster
-from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.host_controller import Keeper
+from gridbench.datagrid.clients import (
+    TO_ANSWER,
+    ClientProcesses,
+    answer_timeout,
+    connected,
+    first_tasks_timeout,
+)
+from gridbench.datagrid.cluster import (
+    ClusterPlan,
+    DataGridCluster,
+    RunningMember,
+    running_cluster,
+)
+from gridbench.datagrid.latency import merged
 from gridbench.datagrid.memory import need_of
-from gridbench.datagrid.plan import PlannedCase
-from gridbench.datagrid.processes import ProcessError, Processes
-from gridbench.datagrid.record import DataGridCase, Latencies
-from gridbench.datagrid.work import DataGridWork
+from gridbench.datagrid.plan import DataGridWork, PlannedCase, WarmUpLimits
+from gridbench.datagrid.processes import HostController, ProcessError, Processes
+from gridbench.datagrid.record import (
+    WINDOW,
+    Checked,
+    DataGridCase,
+    Latencies,
+    Loading,
+    MemberUse,
+    OperationCounts,
+    TaskTimeline,
+    WarmUp,
+    Windows,
+)
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.hosts.place import open_place
@@ -27,6 +53,12 @@ from gridbench.progress import Steps
 
 _CLIENTS = 4
 """Of so many hosts, one has clients; the others have members."""
+_TO_HEAL = 60.0
+"""Seconds that a cluster has after the run to count all its objects, when members were killed."""
+_LOOK = 0.25
+"""Seconds between two counts meanwhile."""
+_MEASURED, _CHECKED = 0.3, 0.8
+"""At which share of a case, roughly, the measurement begins, and the reading of all objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,57 +92,49 @@ def open_session(
 ) -> Iterator[DataGridSession]:
     """The hosts, as long as it is open. InputError if they do not come. `check` is called ten times
     a second, and raises Stopped when the user wants an end."""
-    engines = {engine.name: engine for engine in work.engines}
-    with open_place(work.where, 1, console, Keeper) as place:
+    with open_place(work.where, 1, console, HostController) as place:
         try:
             processes = Processes(place, check)
         except ProcessError as error:
             raise InputError(str(error), remedy="see to the host, and run it again") from error
-        yield DataGridSession(work, engines, processes, console)
+        yield DataGridSession(work, processes)
 
 
 class DataGridSession:
     """The hosts, while they are open."""
 
-    def __init__(
-        self,
-        work: DataGridWork,
-        engines: Mapping[str, Engine],
-        processes: Processes,
-        console: Console,
-    ) -> None:
-        self._work = work
-        self._engines = engines
-        self._processes = processes
-        self._console = console
-        self._hosts = Hosts.of(processes.hosts)
+    def __init__(self, work: DataGridWork, processes: Processes) -> None:
+        self.work = work
+        self.processes = processes
+        self.hosts = Hosts.of(processes.hosts)
+        self._engines = {engine.name: engine for engine in work.engines}
 
     @contextlib.contextmanager
-    def cluster(self, wanted: PlannedCase) -> Iterator[Cluster]:
+    def cluster(self, wanted: PlannedCase) -> Iterator[DataGridCluster]:
         """The cluster that a case needs, while it is active. InputError if it does not start."""
         engine = self._engines[wanted.engine]
         asked = ClusterPlan(
             engine=engine,
             count=wanted.members,
-            hosts=self._hosts.members,
-            backups=self._work.parameters.backups,
-            memory=self._work.memory_of(wanted.members),
-            patience=self._work.where.patience,
+            hosts=self.hosts.members,
+            backups=self.work.parameters.backups,
+            memory=self.work.memory_of(wanted.members),
+            patience=self.work.where.patience,
         )
-        with running_cluster(self._processes, asked) as cluster:
+        with running_cluster(self.processes, asked) as cluster:
             yield cluster
 
-    def bare(self, wanted: PlannedCase, cluster: Cluster, operations: int) -> Latencies:
+    def bare(self, wanted: PlannedCase, cluster: DataGridCluster, operations: int) -> Latencies:
         """What the plainest loop of reads sees, in one thread, of objects that a case of the same
         parameters has left in the cluster. ProcessError if that cannot be."""
         own = wanted.workload.parameters
         with connected(
-            self._processes,
+            self.processes,
             cluster,
-            self._hosts.clients,
+            self.hosts.clients,
             clients=1,
             count=1,
-            memory=self._client_memory(wanted),
+            memory=self.client_memory(wanted),
         ) as clients:
             found = clients.bare(operations, own.object_bytes, own.nobjects)
         return Latencies(
@@ -120,31 +144,297 @@ class DataGridSession:
             counts=tuple(found["counts"]),
         )
 
-    def _client_memory(self, wanted: PlannedCase) -> int:
-        described = self._engines[wanted.engine].described
-        return need_of(wanted, described, self._work.parameters.backups).client
+    def client_memory(self, wanted: PlannedCase) -> int:
+        """Bytes of heap of each client process."""
+        manifest = self._engines[wanted.engine].manifest
+        return need_of(wanted, manifest, self.work.parameters.backups).client
 
     def measure(
-        self, wanted: PlannedCase, cluster: Cluster, steps: Steps | None = None, *, loads: int = 1
+        self,
+        wanted: PlannedCase,
+        cluster: DataGridCluster,
+        steps: Steps | None = None,
+        *,
+        loads: int = 1,
     ) -> DataGridCase:
         """Run one case on a cluster; a record of it also if it fails. Stopped if the user wants an
         end. `loads`: how often its objects are stored; the last time counts."""
-        setting = Setting(
-            processes=self._processes,
-            client_hosts=self._hosts.clients,
-            client_memory=self._client_memory(wanted),
-            warm_up=self._work.warm_up,
-            loads=loads,
-            placed=self._hosts.told(away=self._processes.away),
-            count=_nothing if steps is None else steps.count,
-        )
         watch = Watch(os.getpid())
         watch.begin()
-        case = measure(wanted, cluster, setting)
+        running = _RunningCase(self, wanted, cluster, steps, loads)
+        at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        try:
+            running.run()
+        except ProcessError as error:
+            running.found |= {"status": "failed", "why": str(error)}
+        except TimeoutError as error:
+            running.found |= {"status": "failed", "why": f"{error} did not answer in time"}
         watch.end()
         watch.look_after()
-        return replace(case, load=watch.record())
+        workload = wanted.workload
+        return DataGridCase(
+            engine=wanted.engine,
+            title=cluster.engine.manifest.title,
+            stated=cluster.engine.manifest.stated,
+            label=workload.label,
+            scenario=workload.scenario,
+            parameters=workload.parameters.to_dict(),
+            scaled=dict(workload.scaled),
+            repeat=wanted.repeat,
+            loop=wanted.loop,
+            rate=wanted.rate,
+            updates=wanted.updates,
+            mix=None if workload.mix is None else dict(workload.mix),
+            kill=wanted.kill,
+            backups=cluster.backups,
+            placed=self.hosts.told(away=self.processes.away),
+            at=at,
+            cluster_in=cluster.seconds,
+            load=watch.record(),
+            **running.found,
+        )
 
 
-def _nothing(*_: object) -> None:
+class _RunningCase:
+    """A case while it runs, with the results so far."""
+
+    def __init__(
+        self,
+        session: DataGridSession,
+        wanted: PlannedCase,
+        cluster: DataGridCluster,
+        steps: Steps | None,
+        loads: int,
+    ) -> None:
+        self.found: dict[str, Any] = {
+            "version": cluster.engine.manifest.version,
+            "processes": wanted.processes,
+            "status": "done",
+        }
+        self._session = session
+        self._wanted = wanted
+        self._cluster = cluster
+        self._steps = steps
+        self._loads = loads
+        self._parameters = wanted.workload.parameters
+
+    def run(self) -> None:
+        """Do all of it. ProcessError if a process fails, TimeoutError if one hangs."""
+        parameters = self._parameters
+        with connected(
+            self._session.processes,
+            self._cluster,
+            self._session.hosts.clients,
+            clients=parameters.nnodes,
+            count=self._wanted.processes,
+            memory=self._session.client_memory(self._wanted),
+        ) as clients:
+            self.found |= {
+                "version": clients.version,
+                "processes": len(clients.processes),
+                "clients_in": clients.seconds,
+            }
+            clients.clear()
+            # They collect garbage for that: what an earlier case has left in a cluster that serves
+            # several is not to count as this one's memory.
+            self._cluster.states()
+            self._load(clients)
+            self._warm_up(clients)
+            self._run(clients)
+            self._check(clients)
+
+    def _load(self, clients: ClientProcesses) -> None:
+        count, size = self._parameters.stored, self._parameters.object_bytes
+        counted = self._counted("loading object", count, 0.0)
+        for _ in range(self._loads - 1):
+            clients.load(0, count, size, counted)
+            clients.clear()
+        seconds = clients.load(0, count, size, counted)
+        self.found["loading"] = Loading(
+            objects=count,
+            bytes=count * size,
+            seconds=seconds,
+            client_memory=clients.most_memory(),
+        )
+        states = self._cluster.states()
+        self.found["members"] = tuple(
+            self._use(index, member, states[member.name])
+            for index, member in enumerate(self._cluster.members)
+        )
+
+    def _use(self, index: int, member: RunningMember, state: Mapping[str, Any]) -> MemberUse:
+        return MemberUse(
+            index=index,
+            host=member.host,
+            joined_in=member.joined_in,
+            memory=self._cluster.resident(member),
+            used=state["used"],
+            entries=state["entries"],
+            backups=state["backups"],
+        )
+
+    def _warm_up(self, clients: ClientProcesses) -> None:
+        warm_up = self._session.work.warm_up
+        warm = asdict(warm_up or WarmUpLimits(least=0.0, most=0.0))
+        seconds = warm["most"] + TO_ANSWER
+        if warm_up is not None:
+            seconds += first_tasks_timeout(self._parameters)
+        told = clients.warm(self._plan() | {"warm": warm}, seconds).values()
+        self.found["cold"] = tuple(seconds for one in told for seconds in one["cold"])
+        if warm_up is not None:
+            self.found["warm_up"] = WarmUp(
+                seconds=max(one["seconds"] for one in told),
+                steady=all(one["steady"] for one in told),
+                operations=sum(one["operations"] for one in told),
+            )
+
+    def _plan(self) -> dict[str, Any]:
+        wanted, parameters = self._wanted, self._parameters
+        return {
+            "parameters": parameters.to_dict() | {"size": parameters.object_bytes},
+            "loop": wanted.loop,
+            "rate": wanted.rate,
+            "updates": wanted.updates,
+            "mix": wanted.workload.mix,
+            "window": WINDOW,
+        }
+
+    def _run(self, clients: ClientProcesses) -> None:
+        wanted, tasks = self._wanted, self._parameters.ntasks
+        killed: list[float] = []
+        counted = self._counted("task", tasks, _MEASURED)
+
+        def report(done: int, operations: int) -> None:
+            del operations
+            counted(done)
+            if wanted.kill and not killed and done >= tasks / 2:
+                killed.append(self._cluster.kill(wanted.kill))
+
+        to_answer = answer_timeout(self._parameters, wanted.rate)
+        at, told = clients.run(to_answer, report)
+        for when in killed:
+            self._note_killed(when - at)
+        ran = list(told.values())
+        self.found |= _results_of(ran)
+        self._in_doubt = sum(one["in_doubt"] for one in ran)
+        self._doubtful = [key for one in ran for key in one["doubtful"]]
+
+    def _note_killed(self, when: float) -> None:
+        self.found["members"] = tuple(
+            replace(one, killed_at=when) if one.index in self._wanted.kill else one
+            for one in self.found["members"]
+        )
+
+    def _check(self, clients: ClientProcesses) -> None:
+        parameters, counts = self._parameters, self.found["counts"]
+        stored = parameters.stored
+        # Where the keys of a mix's insertions are is its clients' own affair.
+        last = stored + (parameters.inserted if self._wanted.workload.mix is None else 0)
+        expected = stored + counts.inserts
+        size = parameters.object_bytes
+        doubtful = clients.check([(key, key + 1) for key in self._doubtful], size, _nothing)
+        found = self._count(clients, expected + doubtful.read)
+        report = self._counted("checking object", last, _CHECKED)
+        checking = clients.check([(0, last)], size, report)
+        # Keys of a mix's insertions are not read back with the others.
+        absent = doubtful.missing if self._wanted.workload.mix is None else 0
+        self.found["checked"] = Checked(
+            expected=expected,
+            found=found,
+            read=checking.read,
+            missing=checking.missing - absent,
+            wrong=checking.wrong,
+            updates=checking.updates,
+            updates_expected=counts.updates,
+            in_doubt=self._in_doubt,
+            doubtful=doubtful.read,
+            may_collide=self._wanted.updates == "plain" and self._wanted.workload.may_collide,
+        )
+        states = self._cluster.states()
+        self.found["members"] = tuple(
+            replace(use, entries_after=states[member.name]["entries"])
+            if member.name in states
+            else use
+            for use, member in zip(self.found["members"], self._cluster.members, strict=True)
+        )
+
+    def _counted(self, what: str, of: int, begins: float) -> Callable[[int], None]:
+        """What is told how many have been done: of a part of the case that begins at this share."""
+        ends = next(end for end in (_MEASURED, _CHECKED, 1.0) if end > begins)
+
+        def told(done: int) -> None:
+            share = begins + (ends - begins) * done / max(of, 1)
+            if self._steps is not None:
+                self._steps.count(what, done, of, share)
+
+        return told
+
+    def _count(self, clients: ClientProcesses, expected: int) -> int:
+        """The objects of the cluster, which may need time after the loss of members."""
+        until = time.monotonic() + (_TO_HEAL if self._wanted.kill else 0.0)
+        while True:
+            late = time.monotonic() >= until
+            try:
+                found = clients.size()
+                if found == expected or late:
+                    return found
+            except ProcessError as error:
+                # Members may still ask one that has been killed.
+                if late or not error.goes_on:
+                    raise
+            time.sleep(_LOOK)
+
+
+def _results_of(ran: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The results of all client processes together, as fields of the record."""
+    latencies = merged(
+        Latencies(
+            operation=each["operation"],
+            counted=each["from"],
+            values=tuple(each["values"]),
+            counts=tuple(each["counts"]),
+        )
+        for one in ran
+        for each in one["latencies"]
+    )
+    windows = {
+        what: tuple(map(sum, zip_longest(*(one["windows"][what] for one in ran), fillvalue=0)))
+        for what in ("operations", "errors")
+    }
+    return {
+        "seconds": max(one["ended"] for one in ran) / 1e9,
+        "tasks": _timeline(ran),
+        "latencies": tuple(latencies),
+        "windows": Windows(length=WINDOW, **windows),
+        "counts": OperationCounts(**_summed(one["counts"] for one in ran)),
+        "errors": _summed(one["errors"] for one in ran),
+        **{what: sum(one[what] for one in ran) for what in ("wrong", "missing", "conflicts")},
+        "client_cpu": sum(one["process"]["cpu"] for one in ran),
+        "client_gc": sum(one["process"]["gc"] for one in ran),
+    }
+
+
+def _timeline(ran: Sequence[Mapping[str, Any]]) -> TaskTimeline:
+    """Those of all client processes, in the order in which they began."""
+    names = ("began", "id", "client", "ended", "operations", "why")
+    rows = sorted(row for one in ran for row in zip(*(one["tasks"][n] for n in names), strict=True))
+    began, ids, clients, ended, operations, why = zip(*rows, strict=True) if rows else ((),) * 6
+    return TaskTimeline(
+        id=ids,
+        client=clients,
+        began=tuple(ns / 1e9 for ns in began),
+        ended=tuple(ns / 1e9 for ns in ended),
+        operations=operations,
+        why=why,
+    )
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)
+
+
+def _nothing(_: int) -> None:
     return

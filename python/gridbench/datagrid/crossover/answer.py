@@ -1,35 +1,137 @@
-"""All that follows from the measurements: models, and where the data grid becomes faster."""
+"""The answer of a crossover: repeats put together, models, and where the data grid is faster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gridbench.datagrid.crossover.cases import Curve, curves_of
-from gridbench.datagrid.crossover.crossing import Crossing, crossing
 from gridbench.datagrid.crossover.models import (
     ComputeModel,
-    Fitted,
+    Crossing,
+    FittedSide,
     GridModel,
     M,
     Predicting,
     Times,
+    crossing,
     crossing_readers,
     crossing_size,
     fit_compute,
     fit_grid,
     hold_out,
 )
-from gridbench.datagrid.crossover.record import Sharing
-from gridbench.statistics.interval import Interval
+from gridbench.datagrid.crossover.record import SharingRecord, Side
+from gridbench.machine.rule import disturbed
+from gridbench.statistics.interval import Interval, measured
+
+
+@dataclass(frozen=True, slots=True)
+class SharingCase:
+    """The repeats of one size, number of readers and engine that were done; at least one."""
+
+    all: tuple[SharingRecord, ...]
+
+    @property
+    def readers(self) -> int:
+        """How many."""
+        return self.all[0].readers
+
+    @property
+    def bytes(self) -> int:
+        """Of the data."""
+        return self.all[0].bytes
+
+    @property
+    def counts(self) -> bool:
+        """Whether a claim may rest on it: at least one was undisturbed."""
+        return not all(map(disturbed, self.all))
+
+    @property
+    def counting(self) -> list[SharingRecord]:
+        """Those that count or, if none does, all."""
+        return [one for one in self.all if not (self.counts and disturbed(one))]
+
+    def time(self, of: Callable[[SharingRecord], float]) -> Interval:
+        """The median of a time, from the smallest to the largest, seconds."""
+        found = measured(map(of, self.counting), 0.0)
+        assert found is not None
+        return found
+
+
+def whole(one: SharingRecord) -> float:
+    """From handing over, or the begin of putting, on."""
+    return one.seconds
+
+
+def reading(one: SharingRecord) -> float:
+    """Without putting it."""
+    return one.reading
+
+
+@dataclass(frozen=True, slots=True)
+class SharingCurve:
+    """All cases of one way to the data: an engine, or a data grid with or without the loading."""
+
+    side: Side
+    engine: str
+    name: str
+    """As readers know it."""
+    there: bool
+    """The data is in the data grid already."""
+    cases: tuple[SharingCase, ...]
+    """By readers and size."""
+
+    @property
+    def of(self) -> Callable[[SharingRecord], float]:
+        """The time that counts."""
+        return reading if self.there else whole
+
+    def times(self) -> dict[tuple[int, int], Interval]:
+        """By readers and bytes, seconds."""
+        return {(one.readers, one.bytes): one.time(self.of) for one in self.cases}
+
+    @property
+    def first(self) -> SharingRecord:
+        """One of its measurements, for what all have in common."""
+        return self.cases[0].all[0]
+
+
+def curves_of(found: Iterable[SharingRecord]) -> list[SharingCurve]:
+    """Those of compute grids first, each in the order in which it was first measured; of each data
+    grid two, the first with the loading."""
+    groups: dict[tuple[Side, str], list[SharingRecord]] = {}
+    for one in found:
+        if one.status == "done":
+            groups.setdefault((one.side, one.engine), []).append(one)
+    curves: list[SharingCurve] = []
+    for (side, engine), own in sorted(groups.items(), key=lambda group: group[0][0]):
+        cases = _cases(own)
+        title = own[0].title or engine
+        if side == "compute grid":
+            curves.append(SharingCurve(side, engine, title, there=False, cases=cases))
+        else:
+            curves.append(
+                SharingCurve(side, engine, f"{title} (put and read)", there=False, cases=cases)
+            )
+            curves.append(
+                SharingCurve(side, engine, f"{title} (there already)", there=True, cases=cases)
+            )
+    return curves
+
+
+def _cases(found: Sequence[SharingRecord]) -> tuple[SharingCase, ...]:
+    groups: dict[tuple[int, int], list[SharingRecord]] = {}
+    for one in found:
+        groups.setdefault((one.readers, one.bytes), []).append(one)
+    return tuple(SharingCase(tuple(groups[key])) for key in sorted(groups))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A compute grid beside a data grid."""
 
-    compute: Curve
-    grid: Curve
+    compute: SharingCurve
+    grid: SharingCurve
     over_size: Mapping[int, Crossing]
     """By readers: at which bytes the data grid is faster."""
     over_readers: Mapping[int, Crossing]
@@ -40,13 +142,13 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CrossoverAnswer:
     """What came of it."""
 
-    curves: Sequence[Curve]
-    compute: Mapping[str, Fitted[ComputeModel]]
+    curves: Sequence[SharingCurve]
+    compute: Mapping[str, FittedSide[ComputeModel]]
     """Models by the engine; without those for which too little was measured."""
-    grids: Mapping[str, Fitted[GridModel]]
+    grids: Mapping[str, FittedSide[GridModel]]
     pairs: Sequence[Pair]
 
     @property
@@ -59,12 +161,14 @@ class Answer:
         """All of them, bytes."""
         return sorted({case.bytes for curve in self.curves for case in curve.cases})
 
-    def fitted(self, curve: Curve) -> Fitted[ComputeModel] | Fitted[GridModel] | None:
+    def fitted(
+        self, curve: SharingCurve
+    ) -> FittedSide[ComputeModel] | FittedSide[GridModel] | None:
         """The model of a curve."""
         known = self.compute if curve.side == "compute grid" else self.grids
         return known.get(curve.engine)
 
-    def predicting(self, curve: Curve) -> Predicting | None:
+    def predicting(self, curve: SharingCurve) -> Predicting | None:
         """What predicts its times."""
         fitted = self.fitted(curve)
         if fitted is None:
@@ -73,7 +177,7 @@ class Answer:
         return model.there if isinstance(model, GridModel) and curve.there else model
 
 
-def answer_of(found: Iterable[Sharing]) -> Answer:
+def answer_of(found: Iterable[SharingRecord]) -> CrossoverAnswer:
     """All of it, from the measurements that were done."""
     curves = curves_of(found)
     compute = {
@@ -86,7 +190,7 @@ def answer_of(found: Iterable[Sharing]) -> Answer:
         for one in curves
         if one.side == "data grid" and not one.there and (grid := _fitted_grid(one))
     }
-    without = Answer(curves, compute, grids, ())
+    without = CrossoverAnswer(curves, compute, grids, ())
     pairs = [
         _pair(without, one, other)
         for one in curves
@@ -94,18 +198,18 @@ def answer_of(found: Iterable[Sharing]) -> Answer:
         for other in curves
         if other.side == "data grid"
     ]
-    return Answer(curves, compute, grids, pairs)
+    return CrossoverAnswer(curves, compute, grids, pairs)
 
 
 def _middle(times: Mapping[tuple[int, int], Interval]) -> Times:
     return {key: one.value for key, one in times.items()}
 
 
-def _fitted_compute(curve: Curve) -> Fitted[ComputeModel] | None:
+def _fitted_compute(curve: SharingCurve) -> FittedSide[ComputeModel] | None:
     return _fitted(_middle(curve.times()), fit_compute)
 
 
-def _fitted_grid(curve: Curve) -> Fitted[GridModel] | None:
+def _fitted_grid(curve: SharingCurve) -> FittedSide[GridModel] | None:
     keys = [(case.readers, case.bytes) for case in curve.cases]
     putting = [case.time(lambda one: one.seconds - one.reading).value for case in curve.cases]
     reads = [case.time(lambda one: one.reading).value for case in curve.cases]
@@ -117,11 +221,11 @@ def _fitted_grid(curve: Curve) -> Fitted[GridModel] | None:
     return _fitted(_middle(curve.times()), fit)
 
 
-def _fitted(times: Times, fit: Callable[[Times], M | None]) -> Fitted[M] | None:
+def _fitted(times: Times, fit: Callable[[Times], M | None]) -> FittedSide[M] | None:
     model = fit(times)
     if model is None:
         return None
-    return Fitted(
+    return FittedSide(
         model=model,
         cases=len(times),
         readers=_ends(n for n, _ in times),
@@ -130,7 +234,7 @@ def _fitted(times: Times, fit: Callable[[Times], M | None]) -> Fitted[M] | None:
     )
 
 
-def _pair(known: Answer, compute: Curve, grid: Curve) -> Pair:
+def _pair(known: CrossoverAnswer, compute: SharingCurve, grid: SharingCurve) -> Pair:
     ours, theirs = compute.times(), grid.times()
     both = ours.keys() & theirs.keys()
     readers, sizes = sorted({n for n, _ in both}), sorted({size for _, size in both})

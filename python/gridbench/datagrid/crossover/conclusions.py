@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gridbench.datagrid.crossover.answer import Answer, Pair
-from gridbench.datagrid.crossover.record import Sharing
+from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair
+from gridbench.datagrid.crossover.record import SharingRecord
 from gridbench.datagrid.crossover.tables import place, sized
 from gridbench.formats import amount, counted, size
 from gridbench.jsonl_store import Header
@@ -17,7 +17,7 @@ _MOST = 5
 """Of measurements that were not made, told one by one."""
 
 
-def headline(answer: Answer, found: Sequence[Sharing]) -> list[str]:
+def headline(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str]:
     """The outcome, the most important first: for each compute grid and data grid, the sizes from
     which on the data grid is faster. A provisional answer if all of `found` was disturbed."""
     if not answer.curves:
@@ -34,7 +34,7 @@ def headline(answer: Answer, found: Sequence[Sharing]) -> list[str]:
     )
 
 
-def examples(answer: Answer) -> list[str]:
+def examples(answer: CrossoverAnswer) -> list[str]:
     """The times behind it, for the most readers and the largest size of all that were measured."""
     if not answer.readers:
         return []
@@ -49,7 +49,7 @@ def examples(answer: Answer) -> list[str]:
     return [f"{size(key[1])} for {counted(key[0], 'reader')}: {', '.join(told)}."]
 
 
-def notices(answer: Answer, found: Sequence[Sharing]) -> list[str]:
+def notices(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str]:
     """What has to be known of the measurements."""
     done = [one for one in found if one.status == "done"]
     count = sum(map(disturbed, done))
@@ -75,7 +75,7 @@ def notices(answer: Answer, found: Sequence[Sharing]) -> list[str]:
     return [*told, *several, *left[:_MOST], *([f"{more} more were not made."] if more > 0 else [])]
 
 
-def subheading(header: Header, answer: Answer) -> str:
+def subheading(header: Header, answer: CrossoverAnswer) -> str:
     """What was measured, where and when."""
     machine = header.machine
     parts = [
@@ -120,6 +120,6 @@ def _counts(counts: Sequence[int]) -> str:
     return f"{', '.join(map(str, counts[:-1]))} and {counts[-1]} readers"
 
 
-def _left_out(one: Sharing) -> str:
+def _left_out(one: SharingRecord) -> str:
     what = f"{one.title or one.engine}, {size(one.bytes)} for {counted(one.readers, 'reader')}"
     return f"{what}, was not measured: {one.why}."

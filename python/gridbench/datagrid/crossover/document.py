@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from gridbench.datagrid.crossover.answer import Answer, Pair, answer_of
+from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair, answer_of
 from gridbench.datagrid.crossover.conclusions import examples, headline, notices, subheading
-from gridbench.datagrid.crossover.crossing import Crossing
-from gridbench.datagrid.crossover.models import Fitted
+from gridbench.datagrid.crossover.models import Crossing, FittedSide
 from gridbench.datagrid.crossover.plots import crossings, over_readers, over_size
-from gridbench.datagrid.crossover.record import Sharing
+from gridbench.datagrid.crossover.record import SharingRecord
 from gridbench.datagrid.crossover.tables import (
     NOT_COUNTED,
     crossings_table,
@@ -70,7 +69,7 @@ _TERMS = (
 )
 
 
-def document_of(header: Header, found: Sequence[Sharing]) -> Document:
+def document_of(header: Header, found: Sequence[SharingRecord]) -> Document:
     """The answer, the times over size and readers, and the models."""
     answer = answer_of(found)
     uncounted = not all(case.counts for curve in answer.curves for case in curve.cases)
@@ -140,7 +139,7 @@ def document_of(header: Header, found: Sequence[Sharing]) -> Document:
     )
 
 
-def _size_blocks(answer: Answer, uncounted: bool) -> list[Block]:
+def _size_blocks(answer: CrossoverAnswer, uncounted: bool) -> list[Block]:
     hollow = " Hollow marks do not count." if uncounted else ""
     star = f"{NOT_COUNTED} All repeats of this measurement were disturbed."
     return [
@@ -160,7 +159,7 @@ def _size_blocks(answer: Answer, uncounted: bool) -> list[Block]:
     ]
 
 
-def _model_blocks(answer: Answer) -> list[Block]:
+def _model_blocks(answer: CrossoverAnswer) -> list[Block]:
     made = models_table(answer)
     if not made.rows:
         return [Text("Too few sizes and numbers of readers were measured for a model.")]
@@ -178,7 +177,7 @@ def _model_blocks(answer: Answer) -> list[Block]:
     ]
 
 
-def to_record(answer: Answer, found: Sequence[Sharing]) -> dict[str, Any]:
+def to_record(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> dict[str, Any]:
     """Crossings in bytes and readers, and the models; null stands for never, and for no limit."""
     told = headline(answer, found)
     return {
@@ -219,7 +218,7 @@ def _crossing(one: Crossing) -> dict[str, Any]:
     }
 
 
-def _model(fitted: Fitted[Any]) -> dict[str, Any]:
+def _model(fitted: FittedSide[Any]) -> dict[str, Any]:
     return {
         **{key: _finite(value) for key, value in asdict(fitted.model).items()},
         "held_out": [_held_out(one) for one in fitted.held_out],

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridbench.datagrid.crossover.answer import answer_of
-from gridbench.datagrid.crossover.compute import ComputeSide
-from gridbench.datagrid.crossover.grid import GridPlan, GridSide, plans_of
-from gridbench.datagrid.crossover.kept import keep
 from gridbench.datagrid.crossover.options import CrossoverParameters
-from gridbench.datagrid.crossover.record import FORM, PlannedSharing, Sharing, Side
+from gridbench.datagrid.crossover.record import FORM, PlannedSharing, SharingRecord, Side
+from gridbench.datagrid.crossover.saved_models import keep
+from gridbench.datagrid.crossover.sides import ComputeSide, GridPlan, GridSide, plans_of
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
 from gridbench.jsonl_store import Header
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 
-class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
+class CrossoverExperiment(Experiment[PlannedSharing, SharingRecord]):
     """All sizes and numbers of readers, on all compute grids and data grids."""
 
     form = FORM
@@ -74,7 +73,7 @@ class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
             for size in self.parameters.sizes
         ]
 
-    def run(self, case: PlannedSharing, bench: Bench) -> Sharing:
+    def run(self, case: PlannedSharing, bench: Bench) -> SharingRecord:
         """Measure on the side of the case."""
         compute, grid = self._open(bench)
         if case.side == "compute grid":
@@ -99,7 +98,7 @@ class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
             self._sides = compute, enter(grid)
         return self._sides
 
-    def outcome(self, record: Sharing) -> str:
+    def outcome(self, record: SharingRecord) -> str:
         """The time, or why there is none."""
         if record.status != "done":
             return f"{record.status}: {record.why}"
@@ -107,13 +106,13 @@ class CrossoverExperiment(Experiment[PlannedSharing, Sharing]):
             return duration(record.seconds)
         return f"{duration(record.seconds)}, of which reading {duration(record.reading)}"
 
-    def document(self, header: Header, records: list[Sharing]) -> Document:
+    def document(self, header: Header, records: list[SharingRecord]) -> Document:
         """The times of both sides, and where they cross."""
         from gridbench.datagrid.crossover.document import document_of
 
         return document_of(header, records)
 
-    def to_record(self, records: list[Sharing]) -> dict[str, Any]:
+    def to_record(self, records: list[SharingRecord]) -> dict[str, Any]:
         """Measurements, crossings and models."""
         from gridbench.datagrid.crossover.document import to_record
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gridbench.datagrid.crossover.answer import Answer, Pair
+from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair
 from gridbench.formats import counted, plain, size
 from gridbench.pages.colours import SERIES, engine_colours
 from gridbench.pages.curves import Curve, Line, Place, Point
@@ -19,7 +19,7 @@ _STEPS = 24
 """Points of a line that a model draws."""
 
 
-def over_size(answer: Answer) -> list[Curve]:
+def over_size(answer: CrossoverAnswer) -> list[Curve]:
     """For each number of readers the time over the size: measured, and as the models have it."""
     places = [Place(one / MB, size(one)) for one in answer.sizes]
 
@@ -33,7 +33,7 @@ def over_size(answer: Answer) -> list[Curve]:
     ]
 
 
-def over_readers(answer: Answer) -> list[Curve]:
+def over_readers(answer: CrossoverAnswer) -> list[Curve]:
     """For each size the time over the number of readers."""
     places = [Place(n, f"{n:,}") for n in answer.readers]
 
@@ -47,7 +47,7 @@ def over_readers(answer: Answer) -> list[Curve]:
     ]
 
 
-def crossings(answer: Answer) -> Curve:
+def crossings(answer: CrossoverAnswer) -> Curve:
     """From which size on the data grid is faster, over the readers: a line for each compute grid
     and way to the data, as far as there is such a size."""
     places = [Place(n, f"{n:,}") for n in answer.readers]
@@ -74,7 +74,7 @@ def crossings(answer: Answer) -> Curve:
     )
 
 
-def _colours(answer: Answer) -> dict[str, str]:
+def _colours(answer: CrossoverAnswer) -> dict[str, str]:
     """The colour of each engine; data grids have colours that no compute grid has."""
     compute = [one.engine for one in answer.curves if one.side == "compute grid"]
     colours = engine_colours(compute)
@@ -99,7 +99,7 @@ def _curve(
 
 
 def _lines(
-    answer: Answer,
+    answer: CrossoverAnswer,
     places: Sequence[Place],
     keys: Sequence[tuple[int, int]],
     key: Callable[[float], tuple[float, float]],

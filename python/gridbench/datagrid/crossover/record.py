@@ -31,18 +31,18 @@ class PlannedSharing(PlannedCase):
         """In words."""
         return f"{self.engine}, {compact_size(self.bytes)} for {counted(self.readers, 'reader')}"
 
-    def done(self, **found: Any) -> Sharing:
+    def done(self, **found: Any) -> SharingRecord:
         """Its record."""
         return self._record(status="done", **found)
 
     def left_out(
         self, status: Literal["failed", "skipped"], why: str, load: dict[str, Any] | None = None
-    ) -> Sharing:
+    ) -> SharingRecord:
         """Its record, if it could not be done."""
         return self._record(status=status, why=why, load=load)
 
-    def _record(self, **found: Any) -> Sharing:
-        return Sharing(
+    def _record(self, **found: Any) -> SharingRecord:
+        return SharingRecord(
             side=self.side,
             engine=self.engine,
             readers=self.readers,
@@ -54,7 +54,7 @@ class PlannedSharing(PlannedCase):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing(PlannedSharing):
+class SharingRecord(PlannedSharing):
     """What came of it; seconds and bytes."""
 
     title: str = ""
@@ -84,11 +84,11 @@ class Sharing(PlannedSharing):
     """What other programs did meanwhile: at least `judgement`."""
 
 
-FORM: ResultsForm[Sharing] = ResultsForm(
+FORM: ResultsForm[SharingRecord] = ResultsForm(
     kind="crossover of shared data",
     of="crossover of shared data",
     noun="measurement",
-    record=Sharing,
+    record=SharingRecord,
     file=FILE,
     command="gridbench data crossover",
 )

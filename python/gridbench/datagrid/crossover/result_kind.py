@@ -22,7 +22,7 @@ holds = FORM.holds
 
 def rows(source: Path) -> Iterator[ResultRow]:
     """The times of each way to the data. InputError if they cannot be read."""
-    from gridbench.datagrid.crossover.cases import curves_of
+    from gridbench.datagrid.crossover.answer import curves_of
     from gridbench.formats import counted, size
     from gridbench.machine.rule import disturbed
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.datagrid.crossover.cases import Curve, SharingCase, curves_of
-from gridbench.datagrid.crossover.record import FORM, Sharing
+from gridbench.datagrid.crossover.answer import SharingCase, SharingCurve, curves_of
+from gridbench.datagrid.crossover.record import FORM, SharingRecord
 from gridbench.formats import counted, size
 from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
@@ -19,7 +19,7 @@ class Measured:
     """The results, as the rules look at them."""
 
     header: Header
-    all: tuple[Sharing, ...]
+    all: tuple[SharingRecord, ...]
 
     @property
     def cases(self) -> Iterator[tuple[str, SharingCase]]:
@@ -69,7 +69,7 @@ def _recorded(found: Measured) -> Seen:
     return recorded(found.header.machine, found.header.versions, lacks)
 
 
-def _name(curve: Curve, case: SharingCase) -> str:
+def _name(curve: SharingCurve, case: SharingCase) -> str:
     return f"{curve.name}, {size(case.bytes)} for {counted(case.readers, 'reader')}"
 
 

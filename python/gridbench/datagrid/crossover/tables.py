@@ -6,20 +6,24 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from gridbench.datagrid.crossover.answer import Answer, Pair
-from gridbench.datagrid.crossover.cases import Curve
-from gridbench.datagrid.crossover.crossing import Crossing
-from gridbench.datagrid.crossover.models import LARGEST, ComputeModel, Fitted, GridModel
+from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair, SharingCurve
+from gridbench.datagrid.crossover.models import (
+    LARGEST,
+    ComputeModel,
+    Crossing,
+    FittedSide,
+    GridModel,
+)
 from gridbench.formats import NOTHING, amount, counted, percent, rounded, size
 from gridbench.model.held_out import EACH
 from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
 
-FittedCosts = Fitted[ComputeModel] | Fitted[GridModel]
+FittedCosts = FittedSide[ComputeModel] | FittedSide[GridModel]
 NOT_COUNTED = "*"
 """Behind a time of which all repeats were disturbed."""
 
 
-def crossings_table(answer: Answer) -> Table:
+def crossings_table(answer: CrossoverAnswer) -> Table:
     """The sizes for which the data grid is faster: a row for each compute grid and way to the data,
     a column for each number of readers; as measured, and below it as predicted."""
 
@@ -30,7 +34,7 @@ def crossings_table(answer: Answer) -> Table:
     return table_of([*_PAIR, *columns], answer.pairs, style="crossings")
 
 
-def readers_table(answer: Answer) -> Table:
+def readers_table(answer: CrossoverAnswer) -> Table:
     """The same as numbers of readers, with a column for each size."""
 
     def crossing(n: int) -> Callable[[Pair], Cell]:
@@ -46,7 +50,7 @@ _PAIR = (
 )
 
 
-def times_table(answer: Answer) -> Table:
+def times_table(answer: CrossoverAnswer) -> Table:
     """The time of each size and number of readers, a column for each way to the data; with the
     smallest and the largest of the repeats."""
     keys = sorted({key for curve in answer.curves for key in curve.times()})
@@ -55,7 +59,7 @@ def times_table(answer: Answer) -> Table:
     return table_of([name, *columns], keys, style="times")
 
 
-def _timing(curve: Curve) -> Callable[[tuple[int, int]], Cell]:
+def _timing(curve: SharingCurve) -> Callable[[tuple[int, int]], Cell]:
     times = curve.times()
     uncounted = {(case.readers, case.bytes) for case in curve.cases if not case.counts}
 
@@ -66,7 +70,7 @@ def _timing(curve: Curve) -> Callable[[tuple[int, int]], Cell]:
     return timing
 
 
-def models_table(answer: Answer) -> Table:
+def models_table(answer: CrossoverAnswer) -> Table:
     """The fitted costs of each side, and their errors."""
     fitted = [
         (curve.first.title or curve.engine, model)

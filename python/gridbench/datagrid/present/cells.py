@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from gridbench.datagrid.cases import Repeats
-from gridbench.datagrid.correctness import Correctness
+from gridbench.datagrid.cases import RepeatedCase
+from gridbench.datagrid.figures import Correctness
 from gridbench.formats import NOTHING, amount, interval
 from gridbench.pages.table import Cell
 from gridbench.statistics.interval import Interval
@@ -41,26 +41,26 @@ def number_cell(value: float | None, unit: str) -> Cell:
     return Cell(NOTHING if value is None or not math.isfinite(value) else amount(value, unit))
 
 
-def mark_of(group: Repeats) -> str:
+def mark_of(group: RepeatedCase) -> str:
     """What stands behind its name, or its figure, if a reader has to know something of it."""
     if not group.counts:
         return NOT_COUNTED
     return TOO_SHORT if group.too_short else ""
 
 
-def engine_cell(group: Repeats) -> Cell:
+def engine_cell(group: RepeatedCase) -> Cell:
     """The product, with a mark if no repeat is valid, or if they were too short to judge."""
     return Cell(f"{group.case.title}{mark_of(group)}")
 
 
-def data_cell(group: Repeats) -> Cell:
+def data_cell(group: RepeatedCase) -> Cell:
     """Whether the data were right in all repeats."""
     worst = worst_of(group)
     style = "bad" if worst.outcome in ("wrong", "lost") else ""
     return Cell(OUTCOMES[worst.outcome], style=style)
 
 
-def worst_of(group: Repeats) -> Correctness:
+def worst_of(group: RepeatedCase) -> Correctness:
     """The worst outcome of the repeats that came to an end."""
     order = ("wrong", "lost", "not checked", "right")
     pairs = zip(group.cases, group.all_figures, strict=True)

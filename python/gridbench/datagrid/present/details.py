@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gridbench.datagrid.cases import Repeats
-from gridbench.datagrid.figures import Figures
-from gridbench.datagrid.naming import COUNTED, case_name
+from gridbench.datagrid.cases import RepeatedCase
+from gridbench.datagrid.figures import CaseFigures
 from gridbench.datagrid.present.cells import OUTCOMES
 from gridbench.datagrid.present.pictures import tails
-from gridbench.datagrid.record import DataGridCase
+from gridbench.datagrid.record import COUNTED, DataGridCase
 from gridbench.formats import amount, counted, percent, processors, rounded, scale, size
 from gridbench.pages.downsample import evenly
 
@@ -24,7 +23,7 @@ _MOST_WINDOWS = 1_500
 _MOST_ERRORS = 3
 
 
-def shown_cases(groups: Sequence[Repeats]) -> list[Repeats]:
+def shown_cases(groups: Sequence[RepeatedCase]) -> list[RepeatedCase]:
     """Of all cases that have tasks, as many as find room, evenly picked; those in which a member
     was killed are among them."""
     having = [group for group in groups if group.measured and group.shown[0].tasks.id]
@@ -36,18 +35,18 @@ def shown_cases(groups: Sequence[Repeats]) -> list[Repeats]:
     return [group for group in having if id(group) in chosen]
 
 
-def details(groups: Sequence[Repeats]) -> list[dict[str, Any]]:
+def details(groups: Sequence[RepeatedCase]) -> list[dict[str, Any]]:
     """What the page's script needs of each."""
     most = min(_MOST_OF_CASE, _MOST_TASKS // max(1, len(groups)))
     return [_detail(group, most) for group in groups]
 
 
-def _detail(group: Repeats, most: int) -> dict[str, Any]:
+def _detail(group: RepeatedCase, most: int) -> dict[str, Any]:
     case, found = group.shown
     unit = scale(max(case.tasks.ended, default=1.0), "s")
     kills = [(one.index, one.killed_at) for one in case.members if one.killed_at is not None]
     return {
-        "name": case_name(case),
+        "name": case.name,
         "engine": case.engine,
         "about": _about(case, found),
         "unit": unit.suffix,
@@ -66,7 +65,7 @@ def _detail(group: Repeats, most: int) -> dict[str, Any]:
     }
 
 
-def _about(case: DataGridCase, found: Figures) -> str:
+def _about(case: DataGridCase, found: CaseFigures) -> str:
     """What a reader has to know of the run."""
     p = case.parameters
     told = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gridbench.datagrid.cases import repeats_of
-from gridbench.datagrid.loops import compared_loops
+from gridbench.datagrid.comparisons import compared_loops, sweeps_of
 from gridbench.datagrid.present.notes import clients_part, headline, notices
 from gridbench.datagrid.present.rows import (
     cases_table,
@@ -17,7 +17,6 @@ from gridbench.datagrid.present.rows import (
 )
 from gridbench.datagrid.present.scenario_tables import fits_table
 from gridbench.datagrid.record import DataGridCase
-from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.pages.markdown import escaped, table_lines
 
 

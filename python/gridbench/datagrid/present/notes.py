@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gridbench.datagrid.cases import Repeats
-from gridbench.datagrid.figures import Figures
-from gridbench.datagrid.fit import Fit
-from gridbench.datagrid.loops import compared_loops
-from gridbench.datagrid.naming import (
-    case_name,
-    clients_of,
-    killed_words,
-    label_shown,
-    members_of,
-    size_shown,
-    variant,
-)
+from gridbench.datagrid.cases import RepeatedCase
+from gridbench.datagrid.comparisons import Axis, SizeFit, compared_loops, sweeps_of
+from gridbench.datagrid.figures import CaseFigures
 from gridbench.datagrid.present.cells import worst_of
 from gridbench.datagrid.present.scenario_tables import line_name, place_shown
 from gridbench.datagrid.record import DataGridCase
-from gridbench.datagrid.sweeps import Axis, sweeps_of
+from gridbench.datagrid.workload import label_shown, size_shown
 from gridbench.formats import amount, counted, digits, times
 from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
@@ -39,7 +29,7 @@ _NOTABLE = 1.1
 _NOUNS = {"read": "reads", "update": "updates", "insert": "insertions"}
 
 
-def headline(groups: Sequence[Repeats]) -> list[str]:
+def headline(groups: Sequence[RepeatedCase]) -> list[str]:
     """The outcome, most important first."""
     if not groups:
         return ["No case was measured yet."]
@@ -57,7 +47,7 @@ def headline(groups: Sequence[Repeats]) -> list[str]:
     return found
 
 
-def _uncounted(groups: Sequence[Repeats]) -> str:
+def _uncounted(groups: Sequence[RepeatedCase]) -> str:
     """Why no case counts."""
     runs = [
         (case, found)
@@ -73,16 +63,16 @@ def _uncounted(groups: Sequence[Repeats]) -> str:
     return f"no run is valid{told}"
 
 
-def races(groups: Sequence[Repeats]) -> list[list[Repeats]]:
+def races(groups: Sequence[RepeatedCase]) -> list[list[RepeatedCase]]:
     """For each label the case that most products can be compared in, the fastest first; of several,
     the one with the highest throughput."""
     kept = [group for group in groups if group.measured and not group.case.kill]
     valid = [group for group in kept if group.counts] or kept
-    found: dict[tuple[str, str], dict[object, list[Repeats]]] = {}
+    found: dict[tuple[str, str], dict[object, list[RepeatedCase]]] = {}
     for group in valid:
         case = group.case
         # A comparison is of what is usual, if there is anything.
-        shapes = found.setdefault((case.label, variant(case)), {})
+        shapes = found.setdefault((case.label, case.variant), {})
         shapes.setdefault(case.identity[1:-1], []).append(group)
     chosen = []
     labels = {label for label, how in found if not how}
@@ -94,13 +84,13 @@ def races(groups: Sequence[Repeats]) -> list[list[Repeats]]:
     return chosen
 
 
-def notices(groups: Sequence[Repeats]) -> list[str]:
+def notices(groups: Sequence[RepeatedCase]) -> list[str]:
     """What could mislead someone who looks at tables and pictures only."""
     cases = [case for group in groups for case in group.cases]
     found = []
     bad = [group for group in groups if worst_of(group).outcome in ("wrong", "lost")]
     for group in bad[:_MOST_TOLD]:
-        found.append(f"{case_name(group.case)}: {'; '.join(worst_of(group).told)}.")
+        found.append(f"{group.case.name}: {'; '.join(worst_of(group).told)}.")
     if len(bad) > _MOST_TOLD:
         found.append(f"The data were not right in {len(bad) - _MOST_TOLD} more cases.")
     found += _failed(cases)
@@ -128,7 +118,7 @@ def notices(groups: Sequence[Repeats]) -> list[str]:
     return found
 
 
-def clients_part(groups: Sequence[Repeats]) -> str:
+def clients_part(groups: Sequence[RepeatedCase]) -> str:
     """How much of the latencies can be the clients' own programs; empty without any latency."""
     shortest: dict[str, float] = {}
     for group in groups:
@@ -146,7 +136,7 @@ def clients_part(groups: Sequence[Repeats]) -> str:
     )
 
 
-def subheading(header: Header, groups: Sequence[Repeats]) -> str:
+def subheading(header: Header, groups: Sequence[RepeatedCase]) -> str:
     """Products, runs, clients, members, machine and day in a line."""
     machine = header.machine
     cases = [case for group in groups for case in group.cases]
@@ -154,8 +144,8 @@ def subheading(header: Header, groups: Sequence[Repeats]) -> str:
     parts = [
         counted(len({case.engine for case in cases}), "data grid"),
         counted(len(cases), "run"),
-        f"up to {counted(max(map(clients_of, cases), default=0), 'client')}",
-        f"up to {counted(max(map(members_of, cases), default=0), 'member')}",
+        f"up to {counted(max((case.clients for case in cases), default=0), 'client')}",
+        f"up to {counted(max((case.member_count for case in cases), default=0), 'member')}",
         ", ".join(dict.fromkeys(case.placed for case in cases)),
         str(machine.get("processor") or ""),
         counted(cores, "processor") if isinstance(cores, int) else "",
@@ -164,17 +154,17 @@ def subheading(header: Header, groups: Sequence[Repeats]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _race(race: Sequence[Repeats]) -> str:
+def _race(race: Sequence[RepeatedCase]) -> str:
     """Who is the fastest, by how much, and whether that is certain."""
     first = race[0]
     case = first.case
     noun = _NOUNS.get(case.label, f"operations of {label_shown(case.label)}" if case.label else "")
-    members = members_of(case)
+    members = case.member_count
     on = f" on {counted(members, 'member')}" if members else ""
-    how = f" ({variant(case)})" if variant(case) else ""
+    how = f" ({case.variant})" if case.variant else ""
     what = (
         f"{noun or 'tasks'} with objects of {size_shown(case.parameters.get('ObjectSize', 0))},"
-        f" {counted(clients_of(case), 'client')}{on}{how}"
+        f" {counted(case.clients, 'client')}{on}{how}"
     )
     rate = first.interval(_throughput)
     told = f"{_operations(rate)}{_latency(first)}"
@@ -204,14 +194,14 @@ def _operations(rate: Interval | None) -> str:
     return f"{told} ({digits(rate.low)} to {digits(rate.high)})"
 
 
-def _latency(group: Repeats) -> str:
+def _latency(group: RepeatedCase) -> str:
     found = group.quantiles(group.main)
     if found is None:
         return ""
     return f", {amount(found.p50, 's')} at the median and {amount(found.p99, 's')} at p99"
 
 
-def _data(groups: Sequence[Repeats]) -> str:
+def _data(groups: Sequence[RepeatedCase]) -> str:
     """Whether the data were right."""
     outcomes = Counter(worst_of(group).outcome for group in groups if group.measured)
     checked = outcomes.total() - outcomes["not checked"]
@@ -230,7 +220,7 @@ def _data(groups: Sequence[Repeats]) -> str:
     return f"Of {counted(checked, 'case')}, the data {' and '.join(parts)}."
 
 
-def _sizes(groups: Sequence[Repeats]) -> list[str]:
+def _sizes(groups: Sequence[RepeatedCase]) -> list[str]:
     """Lines over object size of updates, beside the published one."""
     updates = [
         sweep for sweep in sweeps_of(groups, "ObjectSize") if sweep.first.case.label == "update"
@@ -249,14 +239,14 @@ def _sizes(groups: Sequence[Repeats]) -> list[str]:
     ]
 
 
-def _line_shown(fit: Fit) -> str:
+def _line_shown(fit: SizeFit) -> str:
     """`0.9 s/MB × size + 91 ms`."""
     constant = fit.constant.value
     sign = "-" if constant < 0 else "+"
     return f"{digits(fit.per_mb.value)} s/MB × size {sign} {amount(abs(constant), 's')}"
 
 
-def _contention(groups: Sequence[Repeats]) -> list[str]:
+def _contention(groups: Sequence[RepeatedCase]) -> list[str]:
     """What more clients and more members change, of the label that is there first."""
     found = []
     axes: tuple[tuple[Axis, str], ...] = (("NNodes", "with"), ("MNodes", "on"))
@@ -285,7 +275,7 @@ def _contention(groups: Sequence[Repeats]) -> list[str]:
     return found
 
 
-def _kills(groups: Sequence[Repeats]) -> list[str]:
+def _kills(groups: Sequence[RepeatedCase]) -> list[str]:
     """How long products took to recover, and what was lost."""
     parts: dict[str, list[str]] = {}
     for group in groups:
@@ -301,14 +291,14 @@ def _kills(groups: Sequence[Repeats]) -> list[str]:
         else:
             continue
         told += f", with {counted(lost, 'object')} lost" if lost else ", with nothing lost"
-        parts.setdefault(killed_words(group.case), []).append(told)
+        parts.setdefault(group.case.kill_shown, []).append(told)
     return [
         f"With {what}, 90 % of the throughput is there again: {'; '.join(told[: 2 * _MOST_TOLD])}."
         for what, told in parts.items()
     ]
 
 
-def _loops(groups: Sequence[Repeats]) -> list[str]:
+def _loops(groups: Sequence[RepeatedCase]) -> list[str]:
     """The largest error of a closed loop."""
     known = [one for one in compared_loops(groups) if one.closed and (one.factor or 0) > _NOTABLE]
     if not known:
@@ -327,13 +317,13 @@ def _loops(groups: Sequence[Repeats]) -> list[str]:
 
 def _failed(cases: Iterable[DataGridCase]) -> list[str]:
     failed = [case for case in cases if case.status == "failed"]
-    told = [f"{case_name(case)} failed: {_shortened(case.why)}" for case in failed[:_MOST_TOLD]]
+    told = [f"{case.name} failed: {_shortened(case.why)}" for case in failed[:_MOST_TOLD]]
     if len(failed) > _MOST_TOLD:
         told.append(f"{len(failed) - _MOST_TOLD} more runs failed.")
     return told
 
 
-def _invalid(groups: Sequence[Repeats]) -> list[str]:
+def _invalid(groups: Sequence[RepeatedCase]) -> list[str]:
     """How many runs do not count for other reasons than those that are told already."""
     found = [
         figures
@@ -361,10 +351,10 @@ def _shortened(why: str) -> str:
     return short if short.endswith((".", "…")) else f"{short}."
 
 
-def _throughput(found: Figures) -> float:
+def _throughput(found: CaseFigures) -> float:
     return found.throughput
 
 
-def _rate(group: Repeats) -> float:
+def _rate(group: RepeatedCase) -> float:
     found = group.interval(_throughput)
     return found.value if found else 0.0

@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.atomic_write import write_file
-from gridbench.datagrid.cases import Repeats, repeats_of, titles_of
-from gridbench.datagrid.loops import Compared, compared_loops
-from gridbench.datagrid.naming import COUNTED, SCENARIOS, case_name, label_shown, what_of
+from gridbench.datagrid.cases import RepeatedCase, repeats_of, titles_of
+from gridbench.datagrid.comparisons import (
+    Axis,
+    DataGridSweep,
+    LoopComparison,
+    compared_loops,
+    scenarios_of,
+    sweeps_of,
+)
 from gridbench.datagrid.present import details, pictures
 from gridbench.datagrid.present.cells import worst_of
 from gridbench.datagrid.present.notes import clients_part, headline, notices, races, subheading
@@ -28,8 +34,8 @@ from gridbench.datagrid.present.rows import (
     trouble_table,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
-from gridbench.datagrid.record import FORM, DataGridCase
-from gridbench.datagrid.sweeps import Axis, Sweep, scenarios_of, sweeps_of
+from gridbench.datagrid.record import COUNTED, FORM, DataGridCase
+from gridbench.datagrid.workload import label_shown
 from gridbench.formats import amount, as_given
 from gridbench.jsonl_store import Header
 from gridbench.pages import render as pages
@@ -37,6 +43,8 @@ from gridbench.pages.chart import Chart
 from gridbench.pages.curves import Curve
 from gridbench.pages.table import Cell, Table, facts
 
+SCENARIOS = {1: "object size", 2: "clients", 3: "members"}
+"""The axis of each scenario."""
 _MOST_LOOPS = 6
 """Pictures of closed and open loops."""
 _AXES: tuple[tuple[Axis, str], ...] = (
@@ -160,7 +168,7 @@ def render(header: Header, cases: Sequence[DataGridCase]) -> str:
     )
 
 
-def _sections(groups: Sequence[Repeats]) -> list[Section]:
+def _sections(groups: Sequence[RepeatedCase]) -> list[Section]:
     found = []
     for axis, name in _AXES:
         sweeps = sweeps_of(groups, axis)
@@ -170,7 +178,9 @@ def _sections(groups: Sequence[Repeats]) -> list[Section]:
     return found
 
 
-def _section(axis: Axis, name: str, scenario: int | None, sweeps: Sequence[Sweep]) -> Section:
+def _section(
+    axis: Axis, name: str, scenario: int | None, sweeps: Sequence[DataGridSweep]
+) -> Section:
     place = f"over-{axis.lower()}{'' if scenario is None else f'-{scenario}'}"
     relative = relative_table(sweeps) if axis != "ObjectSize" else None
     fits = fits_table(sweeps) if axis == "ObjectSize" else None
@@ -188,7 +198,7 @@ def _section(axis: Axis, name: str, scenario: int | None, sweeps: Sequence[Sweep
     )
 
 
-def _latencies(groups: Sequence[Repeats]) -> tuple[dict[str, Any], list[Chart]]:
+def _latencies(groups: Sequence[RepeatedCase]) -> tuple[dict[str, Any], list[Chart]]:
     """Quantiles of the cases that the summary compares."""
     data: dict[str, Any] = {}
     charts = []
@@ -197,15 +207,13 @@ def _latencies(groups: Sequence[Repeats]) -> tuple[dict[str, Any], list[Chart]]:
         if made is None:
             continue
         case = race[0].case
-        title = f"{label_shown(case.label) or race[0].main}: {what_of(case)}"
+        title = f"{label_shown(case.label) or race[0].main}: {case.what}"
         data[f"race-{number}"] = made
-        charts.append(
-            Chart("tail", f"Latencies, {title}", name=f"race-{number}", title=what_of(case))
-        )
+        charts.append(Chart("tail", f"Latencies, {title}", name=f"race-{number}", title=case.what))
     return data, charts
 
 
-def _loops(compared: Sequence[Compared]) -> tuple[dict[str, Any], list[Chart]]:
+def _loops(compared: Sequence[LoopComparison]) -> tuple[dict[str, Any], list[Chart]]:
     """For each open case: the closed loop, and both ways to count in the open one."""
     data: dict[str, Any] = {}
     charts = []
@@ -227,7 +235,7 @@ def _loops(compared: Sequence[Compared]) -> tuple[dict[str, Any], list[Chart]]:
     return data, charts
 
 
-def _products(groups: Sequence[Repeats]) -> Table:
+def _products(groups: Sequence[RepeatedCase]) -> Table:
     """How each product was set up, as its engine file states it."""
     rows: list[list[str | Cell]] = []
     cases = {group.case.engine: group.case for group in groups}
@@ -260,8 +268,8 @@ def _facts(known: Mapping[str, Any]) -> Table:
     )
 
 
-def _shown_name(group: Repeats) -> str:
+def _shown_name(group: RepeatedCase) -> str:
     """What a case is called where one is chosen."""
     case, _ = group.shown
     run = f", run {case.repeat + 1}" if len(group.cases) > 1 else ""
-    return f"{case_name(case)}{run}"
+    return f"{case.name}{run}"

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gridbench.datagrid.cases import Repeats
+from gridbench.datagrid.cases import RepeatedCase
+from gridbench.datagrid.comparisons import KB_IN_MB, Axis, DataGridSweep
 from gridbench.datagrid.figures import operations_of_task
-from gridbench.datagrid.fit import KB_IN_MB
 from gridbench.datagrid.latency import tail
-from gridbench.datagrid.naming import label_shown, what_of
 from gridbench.datagrid.present.scenario_tables import SLIDES, line_name, place_shown
 from gridbench.datagrid.record import Latencies
-from gridbench.datagrid.sweeps import Axis, Sweep
+from gridbench.datagrid.workload import label_shown
 from gridbench.formats import amount, plain, rounded, whole
 from gridbench.pages.axis import axis_of, is_wide
 from gridbench.pages.curves import Curve, Line, Place, Point
@@ -31,7 +30,7 @@ X_TITLES: dict[Axis, str] = {
 _BARS = "Bars reach from the smallest to the largest of the repeats; a hollow mark does not count."
 
 
-def over(sweeps: Sequence[Sweep], name: str) -> list[Curve]:
+def over(sweeps: Sequence[DataGridSweep], name: str) -> list[Curve]:
     """Times and throughput over an axis: for each label one picture of each."""
     labels = list(dict.fromkeys(sweep.first.case.label for sweep in sweeps))
     found = []
@@ -41,7 +40,7 @@ def over(sweeps: Sequence[Sweep], name: str) -> list[Curve]:
     return [one for one in found if one.drawn]
 
 
-def _times(sweeps: Sequence[Sweep], name: str) -> Curve:
+def _times(sweeps: Sequence[DataGridSweep], name: str) -> Curve:
     axis = sweeps[0].axis
     every = FIT_OPERATIONS if axis == "ObjectSize" else UNLOADED_OPERATIONS
     fits = [line for sweep in sweeps if (line := _fit(sweep, every)) is not None]
@@ -67,7 +66,7 @@ def _times(sweeps: Sequence[Sweep], name: str) -> Curve:
     )
 
 
-def _rates(sweeps: Sequence[Sweep], name: str) -> Curve:
+def _rates(sweeps: Sequence[DataGridSweep], name: str) -> Curve:
     axis = sweeps[0].axis
     label = label_shown(sweeps[0].first.case.label)
     by_size = axis == "ObjectSize"
@@ -90,7 +89,7 @@ def _rates(sweeps: Sequence[Sweep], name: str) -> Curve:
     )
 
 
-def _line(sweep: Sweep, value: Callable[[Repeats], Interval | None]) -> Line:
+def _line(sweep: DataGridSweep, value: Callable[[RepeatedCase], Interval | None]) -> Line:
     points = [
         Point(_place(sweep.axis, sweep.place(group)), one, group.counts)
         for group in sweep.groups
@@ -99,18 +98,18 @@ def _line(sweep: Sweep, value: Callable[[Repeats], Interval | None]) -> Line:
     return Line(line_name(sweep), points, engine=sweep.first.case.engine)
 
 
-def _scaled(sweep: Sweep, every: int, *, joined: bool) -> Line:
+def _scaled(sweep: DataGridSweep, every: int, *, joined: bool) -> Line:
     """Times of so many operations; points alone where a fit goes through them."""
     factor = every / sweep.operations if sweep.operations else 1.0
 
-    def value(group: Repeats) -> Interval | None:
+    def value(group: RepeatedCase) -> Interval | None:
         found = sweep.task_time(group)
         return found and found.times(factor)
 
     return replace(_line(sweep, value), joined=joined)
 
 
-def _fit(sweep: Sweep, every: int) -> Line | None:
+def _fit(sweep: DataGridSweep, every: int) -> Line | None:
     """The fit between the smallest and the largest size; None if there is none."""
     found = sweep.task_fit() if sweep.axis == "ObjectSize" else None
     low, high = sweep.place(sweep.groups[0]), sweep.place(sweep.groups[-1])
@@ -127,7 +126,7 @@ def _fit(sweep: Sweep, every: int) -> Line | None:
     return Line(name, points, engine=sweep.first.case.engine, dash="dot", in_legend=False)
 
 
-def _slides(sweeps: Sequence[Sweep]) -> list[Line]:
+def _slides(sweeps: Sequence[DataGridSweep]) -> list[Line]:
     """The preliminary figures where they are of the same."""
     slides = data_grid_slides()
     axis, label = sweeps[0].axis, sweeps[0].first.case.label
@@ -148,7 +147,7 @@ def _slides(sweeps: Sequence[Sweep]) -> list[Line]:
     return [Line(f"{SLIDES}: {slides.unloaded.text} s, unloaded", points, dash="dash")]
 
 
-def _about_slides(sweeps: Sequence[Sweep], every: int) -> str:
+def _about_slides(sweeps: Sequence[DataGridSweep], every: int) -> str:
     if not _slides(sweeps):
         return ""
     if every == FIT_OPERATIONS:
@@ -162,7 +161,7 @@ def _reference(place: float, value: float, axis: Axis) -> Point:
     return Point(_place(axis, place), Interval(value, value, value), True)
 
 
-def _places(sweeps: Sequence[Sweep]) -> list[Place]:
+def _places(sweeps: Sequence[DataGridSweep]) -> list[Place]:
     places = sorted({sweep.place(group) for sweep in sweeps for group in sweep.groups})
     return [_place(sweeps[0].axis, place) for place in places]
 
@@ -171,7 +170,7 @@ def _place(axis: Axis, place: float) -> Place:
     return Place(place, place_shown(axis, place) if axis == "ObjectSize" else whole(place))
 
 
-def memory(sweeps: Sequence[Sweep]) -> list[Curve]:
+def memory(sweeps: Sequence[DataGridSweep]) -> list[Curve]:
     """Memory of a member over object size and over members: of the first label that there is, as
     the data are the same for all."""
     found = []
@@ -194,7 +193,7 @@ def memory(sweeps: Sequence[Sweep]) -> list[Curve]:
     return [one for one in found if one.drawn]
 
 
-def _memory(group: Repeats) -> Interval | None:
+def _memory(group: RepeatedCase) -> Interval | None:
     return group.interval(lambda f: f.memory.mean if f.memory else math.nan)
 
 
@@ -241,7 +240,7 @@ def tails(lines: Iterable[Tail]) -> dict[str, Any] | None:
     }
 
 
-def race_tails(race: Sequence[Repeats]) -> dict[str, Any] | None:
+def race_tails(race: Sequence[RepeatedCase]) -> dict[str, Any] | None:
     """Engines side by side in the operation that the case is about."""
     lines: list[Tail] = []
     for group in race[:_MOST_LINES]:
@@ -259,7 +258,7 @@ def _share(place: float) -> str:
     return f"{plain(100 * (1 - 1 / place), 12)} %"
 
 
-def recoveries(groups: Sequence[Repeats]) -> dict[str, Any] | None:
+def recoveries(groups: Sequence[RepeatedCase]) -> dict[str, Any] | None:
     """Throughput around the first kill, as a share of the level before."""
     lines = []
     for group in [group for group in groups if group.case.kill and group.measured][:_MOST_LINES]:
@@ -275,7 +274,7 @@ def recoveries(groups: Sequence[Repeats]) -> dict[str, Any] | None:
         lines.append(
             {
                 "name": f"{case.title}, {label_shown(case.label)}".strip(", "),
-                "what": what_of(case),
+                "what": case.what,
                 "engine": case.engine,
                 "x": [round(at, 3) for at, _ in kept],
                 "y": [round(share, 1) for _, share in kept],
@@ -284,9 +283,9 @@ def recoveries(groups: Sequence[Repeats]) -> dict[str, Any] | None:
     return {"lines": lines} if lines else None
 
 
-def balance(groups: Sequence[Repeats]) -> dict[str, Any] | None:
+def balance(groups: Sequence[RepeatedCase]) -> dict[str, Any] | None:
     """Objects of each member over the mean, by engine; of the case with the most members."""
-    chosen: dict[str, Repeats] = {}
+    chosen: dict[str, RepeatedCase] = {}
     for group in groups:
         memory = group.shown[1].memory if group.measured else None
         if memory is not None and memory.entries and sum(memory.entries):

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gridbench.datagrid.cases import Repeats
-from gridbench.datagrid.loops import Compared
-from gridbench.datagrid.naming import (
-    COUNTED,
-    clients_of,
-    killed_words,
-    label_shown,
-    members_of,
-    size_shown,
-    variant,
-    what_of,
-)
+from gridbench.datagrid.cases import RepeatedCase
+from gridbench.datagrid.comparisons import LoopComparison
 from gridbench.datagrid.present.cells import (
     NOT_COUNTED,
     TOO_SHORT,
@@ -27,17 +17,18 @@ from gridbench.datagrid.present.cells import (
     number_cell,
     worst_of,
 )
-from gridbench.datagrid.record import WINDOW
+from gridbench.datagrid.record import COUNTED, WINDOW
 from gridbench.datagrid.windows import FEWEST
+from gridbench.datagrid.workload import label_shown, size_shown
 from gridbench.formats import NOTHING, amount, counted, digits, percent, size, times
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import measured
 
 
-def cases_table(groups: Sequence[Repeats]) -> Table:
+def cases_table(groups: Sequence[RepeatedCase]) -> Table:
     """One row for each case."""
     scenarios = any(group.case.scenario is not None for group in groups)
-    variants = any(variant(group.case) for group in groups)
+    variants = any(group.case.variant for group in groups)
     head = [
         "engine",
         *(["scenario"] if scenarios else []),
@@ -66,9 +57,9 @@ def cases_table(groups: Sequence[Repeats]) -> Table:
                 *([f"{case.scenario or NOTHING}"] if scenarios else []),
                 label_shown(case.label) or NOTHING,
                 size_shown(case.parameters.get("ObjectSize", 0)),
-                f"{clients_of(case):,}",
-                f"{members_of(case) or NOTHING}",
-                *([Cell(variant(case) or NOTHING)] if variants else []),
+                f"{case.clients:,}",
+                f"{case.member_count or NOTHING}",
+                *([Cell(case.variant or NOTHING)] if variants else []),
                 _counted(group),
                 measured_cell(group.interval(lambda f: f.throughput), "/s"),
                 measured_cell(group.interval(lambda f: f.bandwidth), "bytes/s"),
@@ -85,12 +76,12 @@ def cases_table(groups: Sequence[Repeats]) -> Table:
     return Table(head, rows, styles, "cases")
 
 
-def latency_table(groups: Iterable[Repeats]) -> Table:
+def latency_table(groups: Iterable[RepeatedCase]) -> Table:
     """One row for each operation of each case, of all its operations together."""
     rows: list[list[str | Cell]] = [
         [
             engine_cell(group),
-            Cell(what_of(group.case), style="left"),
+            Cell(group.case.what, style="left"),
             one.operation,
             COUNTED[one.counted],
             f"{found.count:,}",
@@ -107,7 +98,7 @@ def latency_table(groups: Iterable[Repeats]) -> Table:
     return Table([*head, "p50", "p90", "p99", "p99.9", "longest"], rows)
 
 
-def loops_table(compared: Iterable[Compared]) -> Table:
+def loops_table(compared: Iterable[LoopComparison]) -> Table:
     """Closed against open loop."""
     rows: list[list[str | Cell]] = []
     for one in compared:
@@ -139,7 +130,7 @@ def loops_table(compared: Iterable[Compared]) -> Table:
     return Table(head, rows)
 
 
-def kills_table(groups: Iterable[Repeats]) -> Table:
+def kills_table(groups: Iterable[RepeatedCase]) -> Table:
     """What happened when members were killed, one row for each run."""
     rows: list[list[str | Cell]] = []
     for group in groups:
@@ -155,7 +146,7 @@ def kills_table(groups: Iterable[Repeats]) -> Table:
             rows.append(
                 [
                     Cell(case.title, f"run {case.repeat + 1}" if len(group.cases) > 1 else ""),
-                    Cell(f"{label_shown(case.label)}, {killed_words(case)}".strip(", ")),
+                    Cell(f"{label_shown(case.label)}, {case.kill_shown}".strip(", ")),
                     number_cell(dip.level if dip else None, "/s"),
                     number_cell(dip.lowest if dip else None, "/s"),
                     percent(dip.depth, 0) if dip else NOTHING,
@@ -183,7 +174,7 @@ def kills_table(groups: Iterable[Repeats]) -> Table:
     return Table(head, rows)
 
 
-def memory_table(groups: Iterable[Repeats]) -> Table:
+def memory_table(groups: Iterable[RepeatedCase]) -> Table:
     """What members took, and how evenly the objects lie."""
     rows: list[list[str | Cell]] = []
     for group in groups:
@@ -222,7 +213,7 @@ def memory_table(groups: Iterable[Repeats]) -> Table:
     return Table(head, rows)
 
 
-def loading_table(groups: Iterable[Repeats]) -> Table:
+def loading_table(groups: Iterable[RepeatedCase]) -> Table:
     """Storing the objects beforehand."""
     rows: list[list[str | Cell]] = []
     for group in groups:
@@ -235,7 +226,7 @@ def loading_table(groups: Iterable[Repeats]) -> Table:
             [
                 engine_cell(group),
                 size_shown(group.case.parameters.get("ObjectSize", 0)),
-                f"{members_of(group.case) or NOTHING}",
+                f"{group.case.member_count or NOTHING}",
                 f"{known[0].objects:,}",
                 size(known[0].bytes),
                 measured_cell(measured((one.seconds for one in known), 0.0), "s"),
@@ -258,7 +249,7 @@ def loading_table(groups: Iterable[Repeats]) -> Table:
     return Table(head, rows)
 
 
-def correctness_table(groups: Iterable[Repeats]) -> Table:
+def correctness_table(groups: Iterable[RepeatedCase]) -> Table:
     """What the check after each run found, the worst of the repeats of each case."""
     rows: list[list[str | Cell]] = []
     for group in groups:
@@ -271,7 +262,7 @@ def correctness_table(groups: Iterable[Repeats]) -> Table:
         rows.append(
             [
                 engine_cell(group),
-                Cell(what_of(case), style="left"),
+                Cell(case.what, style="left"),
                 *(
                     [
                         f"{data.expected:,}",
@@ -308,12 +299,12 @@ def correctness_table(groups: Iterable[Repeats]) -> Table:
     return Table(head, rows, styles)
 
 
-def trouble_table(groups: Iterable[Repeats]) -> Table:
+def trouble_table(groups: Iterable[RepeatedCase]) -> Table:
     """Cases that do not count, and why."""
     rows: list[list[str | Cell]] = [
         [
             engine_cell(group),
-            Cell(what_of(case), f"run {case.repeat + 1}" if len(group.cases) > 1 else ""),
+            Cell(case.what, f"run {case.repeat + 1}" if len(group.cases) > 1 else ""),
             Cell(found.verdict, style="bad" if found.verdict == "failed" else ""),
             Cell("; ".join(found.reasons)),
         ]
@@ -324,15 +315,15 @@ def trouble_table(groups: Iterable[Repeats]) -> Table:
     return Table(["engine", "case", "verdict", "why"], rows, style="left")
 
 
-def _counted(group: Repeats) -> str:
+def _counted(group: RepeatedCase) -> str:
     """How many repeats there are, and how many of them count, if not all do."""
     count = sum(found.verdict == "valid" for found in group.all_figures)
     of = len(group.cases)
     return f"{count} of {of}" if 0 < count < of else f"{of}"
 
 
-def _without_loop(group: Repeats) -> str:
-    parts = what_of(group.case).split(", ")
+def _without_loop(group: RepeatedCase) -> str:
+    parts = group.case.what.split(", ")
     return ", ".join(part for part in parts if not part.startswith("open loop"))
 
 
@@ -344,7 +335,7 @@ def _sizes(values: Sequence[float]) -> Cell:
     return Cell(size(found.value), f"{low} to {high}" if low != high else "")
 
 
-def _ratio(group: Repeats, of: object) -> Cell:
+def _ratio(group: RepeatedCase, of: object) -> Cell:
     found = group.interval(lambda f: of(f.memory) if f.memory else NAN)  # type: ignore[operator]
     if found is None:
         return Cell(NOTHING)
@@ -355,12 +346,12 @@ def _ratio(group: Repeats, of: object) -> Cell:
 NAN = float("nan")
 
 
-def _share(group: Repeats) -> Cell:
+def _share(group: RepeatedCase) -> Cell:
     found = group.interval(lambda f: f.memory.variation if f.memory else NAN)
     return Cell(percent(found.value) if found else NOTHING)
 
 
-def marks_told(groups: Iterable[Repeats]) -> str:
+def marks_told(groups: Iterable[RepeatedCase]) -> str:
     """The sentences about cases with a mark; empty: there are none."""
     marks = Counter(map(mark_of, groups))
     found = []

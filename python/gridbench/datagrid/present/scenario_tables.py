@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gridbench.datagrid.cases import Repeats
-from gridbench.datagrid.fit import Fit
-from gridbench.datagrid.naming import label_shown, size_shown, variant
+from gridbench.datagrid.cases import RepeatedCase
+from gridbench.datagrid.comparisons import Axis, DataGridSweep, SizeFit
 from gridbench.datagrid.present.cells import mark_of, measured_cell
-from gridbench.datagrid.sweeps import Axis, Sweep
+from gridbench.datagrid.workload import label_shown, size_shown
 from gridbench.formats import NOTHING, as_given, counted, digits, times, whole
 from gridbench.pages.table import Cell, Table
 from gridbench.published.figures import FIT_OPERATIONS, data_grid_slides
@@ -26,14 +25,14 @@ def place_shown(axis: Axis, value: float) -> str:
     return counted(int(value), "client" if axis == "NNodes" else "member")
 
 
-def line_name(sweep: Sweep) -> str:
+def line_name(sweep: DataGridSweep) -> str:
     """`Hazelcast`, or `Hazelcast, 1 KB, atomic updates`."""
     case = sweep.first.case
     apart = [place_shown(name, case.parameters.get(name, 0)) for name in sweep.apart]
-    return ", ".join(part for part in (case.title, *apart, variant(case)) if part)
+    return ", ".join(part for part in (case.title, *apart, case.variant) if part)
 
 
-def times_table(sweeps: Sequence[Sweep]) -> Table:
+def times_table(sweeps: Sequence[DataGridSweep]) -> Table:
     """Time of a task by engine and operation, over the axis."""
     places = sorted({sweep.place(group) for sweep in sweeps for group in sweep.groups})
     axis = sweeps[0].axis
@@ -50,7 +49,7 @@ def times_table(sweeps: Sequence[Sweep]) -> Table:
     return Table(["engine", "a task", *(place_shown(axis, place) for place in places)], rows)
 
 
-def relative_table(sweeps: Sequence[Sweep]) -> Table:
+def relative_table(sweeps: Sequence[DataGridSweep]) -> Table:
     """The same against the first place, with throughput."""
     places = sorted({sweep.place(group) for sweep in sweeps for group in sweep.groups})
     axis = sweeps[0].axis
@@ -68,7 +67,7 @@ def relative_table(sweeps: Sequence[Sweep]) -> Table:
     return Table(["engine", "operation", *(place_shown(axis, place) for place in places)], rows)
 
 
-def fits_table(sweeps: Sequence[Sweep]) -> Table:
+def fits_table(sweeps: Sequence[DataGridSweep]) -> Table:
     """Lines through the times over object size, and the published one."""
     rows: list[list[str | Cell]] = []
     for sweep in sweeps:
@@ -109,7 +108,7 @@ def fits_table(sweeps: Sequence[Sweep]) -> Table:
     return Table(head, rows)
 
 
-def _time(sweep: Sweep, group: Repeats | None) -> Cell:
+def _time(sweep: DataGridSweep, group: RepeatedCase | None) -> Cell:
     if group is None:
         return Cell(NOTHING)
     spread = group.task_times()
@@ -122,7 +121,7 @@ def _relative(time: float | None, rate: float | None) -> Cell:
     return Cell(times(time) if time is not None else NOTHING, note)
 
 
-def _slope(fit: Fit | None, factor: float) -> Cell:
+def _slope(fit: SizeFit | None, factor: float) -> Cell:
     """Seconds for each MB, or milliseconds by a factor of 1000."""
     if fit is None:
         return Cell(NOTHING)

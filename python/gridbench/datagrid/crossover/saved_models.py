@@ -1,5 +1,6 @@
-"""What is known of the crossover on this machine, kept for `gridbench advise`: the models of all
-engines and data grids that were measured without being disturbed."""
+"""Models of the crossovers on this machine, saved for `gridbench advise`: of all engines and data
+grids that were measured without disturbance.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from gridbench.atomic_write import write_file
 from gridbench.cache import kept_file
-from gridbench.datagrid.crossover.answer import Answer
+from gridbench.datagrid.crossover.answer import CrossoverAnswer
 from gridbench.datagrid.crossover.models import ComputeModel, GridModel
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
@@ -22,7 +23,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptCompute:
+class SavedComputeModel:
     """A compute grid."""
 
     version: str
@@ -38,7 +39,7 @@ class KeptCompute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptGrid:
+class SavedGridModel:
     """A data grid."""
 
     title: str
@@ -50,26 +51,26 @@ class KeptGrid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class CrossoverModels:
     """All that is known on a machine."""
 
     host: str
     processors: int
-    compute: dict[str, KeptCompute] = field(default_factory=dict)
+    compute: dict[str, SavedComputeModel] = field(default_factory=dict)
     """By the names of engines."""
-    grids: dict[str, KeptGrid] = field(default_factory=dict)
+    grids: dict[str, SavedGridModel] = field(default_factory=dict)
 
 
-def kept_of(header: Header, answer: Answer, *, quiet: bool) -> Kept:
+def kept_of(header: Header, answer: CrossoverAnswer, *, quiet: bool) -> CrossoverModels:
     """What an answer tells; with `quiet` only what rests on undisturbed measurements alone."""
     now = time.time()
-    compute: dict[str, KeptCompute] = {}
-    grids: dict[str, KeptGrid] = {}
+    compute: dict[str, SavedComputeModel] = {}
+    grids: dict[str, SavedGridModel] = {}
     for curve in answer.curves:
         if curve.there or (quiet and not all(case.counts for case in curve.cases)):
             continue
         if (engine := answer.compute.get(curve.engine)) and curve.side == "compute grid":
-            compute[curve.engine] = KeptCompute(
+            compute[curve.engine] = SavedComputeModel(
                 version=curve.first.version,
                 with_each_task=curve.first.with_each_task,
                 model=engine.model,
@@ -78,7 +79,7 @@ def kept_of(header: Header, answer: Answer, *, quiet: bool) -> Kept:
                 made=now,
             )
         if (grid := answer.grids.get(curve.engine)) and curve.side == "data grid":
-            grids[curve.engine] = KeptGrid(
+            grids[curve.engine] = SavedGridModel(
                 title=curve.first.title or curve.engine,
                 version=curve.first.version,
                 model=grid.model,
@@ -87,7 +88,7 @@ def kept_of(header: Header, answer: Answer, *, quiet: bool) -> Kept:
                 made=now,
             )
     machine = header.machine
-    return Kept(
+    return CrossoverModels(
         host=str(machine["host"]),
         processors=int(machine["cores_usable"]),
         compute=compute,
@@ -95,7 +96,7 @@ def kept_of(header: Header, answer: Answer, *, quiet: bool) -> Kept:
     )
 
 
-def keep(header: Header, answer: Answer) -> None:
+def keep(header: Header, answer: CrossoverAnswer) -> None:
     """Keep what an answer tells, beside what is known of other engines. That it cannot be written
     is no error: nothing but time is lost."""
     found = kept_of(header, answer, quiet=True)
@@ -115,14 +116,14 @@ def keep(header: Header, answer: Answer) -> None:
         write_file(path, json.dumps(record, allow_nan=False) + "\n")
 
 
-def load_kept(host: str, processors: int) -> Kept | None:
+def load_kept(host: str, processors: int) -> CrossoverModels | None:
     """What is known on a machine; None if there is nothing, or nothing that this version can
     read."""
     try:
         record = json.loads(_path(host, processors).read_bytes())
         if (record["kind"], record["format"]) != (_KIND, _FORMAT):
             return None
-        return from_record(Kept, record)
+        return from_record(CrossoverModels, record)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, RecordError):
         return None
 

@@ -1,15 +1,29 @@
-"""The file of a data grid, engine.toml: what the benchmark has to know of it."""
+"""Data grids that can be measured: what engine.toml says of one, and how its processes start."""
 
 from __future__ import annotations
 
 import difflib
+import glob
+import os
 import re
+import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from gridbench.datagrid.engine_build import (
+    CORE,
+    FILE,
+    LIBRARIES,
+    Build,
+    build_of,
+    install,
+    java,
+    known_engines,
+)
+from gridbench.engines.installing import Tell
 from gridbench.errors import InputError
 from gridbench.read_config import read_text
 from gridbench.workload.numbers import shown
@@ -19,7 +33,7 @@ _REMEDY = "see docs/adding-a-data-grid.md for what such a file says"
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
+class DataGridManifest:
     """What engine.toml says, with its names, but for `class_name`, which it calls `class`."""
 
     title: str
@@ -77,7 +91,7 @@ class Description:
         return {"version": self.version, "settings": self.settings}
 
 
-_KEYS = {field.name.replace("class_name", "class"): field for field in fields(Description)}
+_KEYS = {field.name.replace("class_name", "class"): field for field in fields(DataGridManifest)}
 _NEEDED = ("title", "class")
 _KINDS = {
     "str": "a text in quotes",
@@ -97,7 +111,7 @@ _MOST = {"heap_percent": 100}
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 
 
-def read_description(file: Path) -> Description:
+def read_manifest(file: Path) -> DataGridManifest:
     """What a file says. InputError with the file, the line, and what is wrong."""
     text = read_text(file, "file of a data grid", _REMEDY)
     try:
@@ -115,7 +129,7 @@ def read_description(file: Path) -> Description:
         ) from None
 
 
-def _description(table: Mapping[str, Any]) -> Description:
+def _description(table: Mapping[str, Any]) -> DataGridManifest:
     for key in table:
         if key not in _KEYS:
             near = difflib.get_close_matches(key, _KEYS, n=1)
@@ -124,7 +138,7 @@ def _description(table: Mapping[str, Any]) -> Description:
     for key in _NEEDED:
         if key not in table:
             raise InputError(f"`{key}` is missing")
-    return Description(**{_KEYS[key].name: _value(key, value) for key, value in table.items()})
+    return DataGridManifest(**{_KEYS[key].name: _value(key, value) for key, value in table.items()})
 
 
 def _value(key: str, value: Any) -> Any:
@@ -151,3 +165,111 @@ def _line_of(text: str, key: str) -> int | None:
     """Where a key stands, if it does."""
     found = re.search(rf"^[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*=", text, re.MULTILINE)
     return text.count("\n", 0, found.start()) + 1 if found else None
+
+
+MEMBER = "gridbench.datagrid.process.MemberProcess"
+CLIENT = "gridbench.datagrid.process.ClientProcess"
+"""The main classes."""
+_JVM = (
+    "-XX:+DisplayVMOutputToStderr",  # standard output is for answers
+    "-XX:-UsePerfData",  # no files in /tmp
+    "-XX:+ExitOnOutOfMemoryError",  # one that cannot go on is not to linger
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DataGridEngine:
+    """A data grid: one that comes with gridbench, or a user's own."""
+
+    name: str
+    file: Path
+    """Its engine.toml."""
+    manifest: DataGridManifest
+    own: bool
+    """Whether it comes with gridbench, and is built by it."""
+
+    @property
+    def known_as(self) -> str:
+        """What `find_engine` finds it by."""
+        return self.name if self.own else str(self.file.absolute())
+
+    @property
+    def build(self) -> Build:
+        """What has to be built for it: itself, or the core that runs a user's own."""
+        return build_of(self.name) if self.own else Build(CORE)
+
+    def ensure(self, tell: Tell) -> None:
+        """Build what has to be built; `tell` gets lines about it. InputError if it fails, or if
+        something else is missing that it needs."""
+        self._require_programs()
+        if self.build.state().kind != "installed":
+            install(self.build, tell)
+        self.require()
+
+    def require(self) -> None:
+        """Raise InputError if something is missing that it needs."""
+        self._require_programs()
+        self.build.require()
+        self.class_path()
+
+    def _require_programs(self) -> None:
+        java()
+        for program in self.manifest.programs:
+            if shutil.which(program) is None:
+                raise InputError(
+                    f"the engine `{self.name}` needs the program `{program}`, which is not on PATH",
+                    file=None if self.own else self.file,
+                    remedy=f"install {program}, or choose another engine",
+                )
+
+    def class_path(self) -> list[str]:
+        """Jars and folders, those of the engine first. InputError names what is not there."""
+        ours = [str(self.build.folder / LIBRARIES / "*")]
+        if self.own:
+            return ours
+        found = []
+        for pattern in self.manifest.classpath:
+            paths = sorted(glob.glob(os.path.join(self.file.parent.absolute(), pattern)))
+            if not paths:
+                raise InputError(
+                    f"`classpath`: there is no {pattern} in {self.file.parent.absolute()}",
+                    file=self.file,
+                    remedy="build it first, or correct the path, which is relative to the file",
+                )
+            found += paths
+        return found + ours
+
+    def command(self, main: str, memory: int, extra: Sequence[str] = ()) -> list[str]:
+        """How a process is started: `MEMBER` or `CLIENT`, with so many bytes of heap at most.
+
+        `extra`: further options of Java. InputError if something is missing.
+        """
+        path = os.pathsep.join(self.class_path())
+        options = (*_JVM, f"-Xmx{memory}", *self.manifest.jvm, *extra)
+        return [java(), *options, "-cp", path, main]
+
+
+def find_engine(name: str | Path) -> DataGridEngine:
+    """The data grid of this name, or of this path of an engine.toml or of its folder; InputError if
+    there is none, or if a user's file or class path cannot be used."""
+    known = known_engines()
+    if isinstance(name, str) and name in known:
+        return DataGridEngine(name, known[name], read_manifest(known[name]), own=True)
+    path = Path(name)
+    if isinstance(name, str) and not ("/" in name or name.endswith(".toml")):
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+        guess = f"did you mean `{near[0]}`? " if near else ""
+        raise InputError(
+            f"unknown data grid `{name}`",
+            remedy=f"{guess}known are {', '.join(known)}, or the path of your own {FILE}",
+        )
+    if path.is_dir():
+        path = path / FILE
+    engine = DataGridEngine(path.absolute().parent.name, path, read_manifest(path), own=False)
+    engine.class_path()
+    return engine
+
+
+def own_engines() -> list[DataGridEngine]:
+    """All data grids that come with gridbench."""
+    return [find_engine(name) for name in known_engines()]

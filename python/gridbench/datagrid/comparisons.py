@@ -1,15 +1,72 @@
-"""Cases that differ in one parameter: what changes with object size, clients and members."""
+"""Cases side by side: sweeps along one parameter, and closed against open loops.
+
+A client of a closed loop waits for an answer before it sends its next operation. While the data
+grid stalls, it sends nothing, and the stall counts once, however many operations it would have
+delayed (coordinated omission). In an open loop, operations begin when they arrive, and their time
+counts from then.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gridbench.datagrid.cases import Repeats
+import numpy as np
+
+from gridbench.datagrid.cases import RepeatedCase
 from gridbench.datagrid.figures import operations_of_task
-from gridbench.datagrid.fit import KB_IN_MB, Fit, fitted
 from gridbench.statistics.interval import Interval
+
+KB_IN_MB = 1024
+_SURE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFit:
+    """Seconds = `per_mb` x size in MB + `constant`; both with their 95 % intervals, which are
+    infinite if there are no more points than a line needs."""
+
+    per_mb: Interval
+    constant: Interval
+
+    def times(self, factor: float) -> SizeFit:
+        """The line of so many times as many operations."""
+        return SizeFit(self.per_mb.times(factor), self.constant.times(factor))
+
+    def at(self, size: float) -> float:
+        """Seconds for a size in MB."""
+        return self.per_mb.value * size + self.constant.value
+
+
+def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> SizeFit | None:
+    """The line of least squares of the relative errors, as times of small and of large objects
+    differ by orders of magnitude and scatter alike. `sizes` in MB; times have to be above 0.
+
+    None for fewer than two different sizes.
+    """
+    x, y = np.asarray(sizes, dtype=np.float64), np.asarray(seconds, dtype=np.float64)
+    if len(np.unique(x)) < 2 or not (y > 0).all():
+        return None
+    # Each equation divided by its time: what is left over is relative.
+    columns = np.stack([x / y, 1 / y], axis=1)
+    inverse = np.linalg.inv(columns.T @ columns)
+    found = inverse @ columns.T @ np.ones_like(y)
+    freedom = len(y) - 2
+    margins = np.full(2, math.inf)
+    if freedom > 0:
+        from scipy.special import stdtrit
+
+        left = float(((columns @ found - 1) ** 2).sum())
+        spread = np.sqrt(np.diag(inverse) * left / freedom)
+        margins = spread * float(stdtrit(freedom, (1 + _SURE) / 2))
+    slope, constant = (
+        Interval(float(value), float(value - margin), float(value + margin))
+        for value, margin in zip(found, margins, strict=True)
+    )
+    return SizeFit(slope, constant)
+
 
 Axis = Literal["ObjectSize", "NNodes", "MNodes"]
 AXES: tuple[Axis, ...] = ("ObjectSize", "NNodes", "MNodes")
@@ -24,7 +81,7 @@ more clients. The time of a task does not depend on them by its definition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class DataGridSweep:
     """The cases of one engine and label along an axis, in its order.
 
     Cases that would not find room are made with fewer operations: times are those of as many
@@ -32,12 +89,12 @@ class Sweep:
     """
 
     axis: Axis
-    groups: tuple[Repeats, ...]
+    groups: tuple[RepeatedCase, ...]
     apart: tuple[Axis, ...] = ()
     """Other axes along which sweeps of the same scenario and label differ."""
 
     @property
-    def first(self) -> Repeats:
+    def first(self) -> RepeatedCase:
         """That with the smallest value of the axis."""
         return self.groups[0]
 
@@ -46,22 +103,22 @@ class Sweep:
         """Of a task of the first case."""
         return operations_of_task(self.first.case)
 
-    def place(self, group: Repeats) -> float:
+    def place(self, group: RepeatedCase) -> float:
         """Its value on the axis."""
         return group.case.parameters[self.axis]
 
-    def share(self, group: Repeats) -> float:
+    def share(self, group: RepeatedCase) -> float:
         """By which a time of the case is multiplied for that of as many operations; 1 for tasks
         without any."""
         own = operations_of_task(group.case)
         return self.operations / own if own and self.operations else 1.0
 
-    def task_time(self, group: Repeats) -> Interval | None:
+    def task_time(self, group: RepeatedCase) -> Interval | None:
         """The median task without start-up, of as many operations."""
         found = group.task_time()
         return found and found.times(self.share(group))
 
-    def task_fit(self) -> Fit | None:
+    def task_fit(self) -> SizeFit | None:
         """Time of a task over MB, of all repeats that count."""
         points = [
             (self.place(group) / KB_IN_MB, found.without_start_up.median * self.share(group))
@@ -71,7 +128,7 @@ class Sweep:
         ]
         return _line(points)
 
-    def operation_fit(self) -> Fit | None:
+    def operation_fit(self) -> SizeFit | None:
         """Mean time of the operation that the cases are about, over MB."""
         points = [
             (self.place(group) / KB_IN_MB, known.mean)
@@ -99,30 +156,30 @@ class Sweep:
         return [(place, value / rates[0][1]) for place, value in rates]
 
 
-def sweeps_of(groups: Iterable[Repeats], axis: Axis) -> list[Sweep]:
+def sweeps_of(groups: Iterable[RepeatedCase], axis: Axis) -> list[DataGridSweep]:
     """All sweeps along an axis. A scenario has its own axis alone; cases of the user's own belong
     to a sweep if they are alike otherwise."""
-    found: dict[tuple[object, ...], list[Repeats]] = {}
+    found: dict[tuple[object, ...], list[RepeatedCase]] = {}
     for group in groups:
         if group.measured and axis in group.case.parameters:
             scenario = group.case.scenario
             if scenario is None or _OF_SCENARIO.get(scenario) == axis:
                 found.setdefault(_alike(group, axis), []).append(group)
     made = [
-        Sweep(axis, tuple(sorted(own, key=lambda group: group.case.parameters[axis])))
+        DataGridSweep(axis, tuple(sorted(own, key=lambda group: group.case.parameters[axis])))
         for own in found.values()
     ]
     swept = [one for one in made if len({one.place(group) for group in one.groups}) > 1]
     return [replace(one, apart=_apart(one, swept)) for one in swept]
 
 
-def scenarios_of(sweeps: Sequence[Sweep]) -> list[int | None]:
+def scenarios_of(sweeps: Sequence[DataGridSweep]) -> list[int | None]:
     """Those that there are, the numbered ones first."""
     found = {sweep.first.case.scenario for sweep in sweeps}
     return sorted(found, key=lambda one: (one is None, one or 0))
 
 
-def _apart(sweep: Sweep, all_sweeps: Sequence[Sweep]) -> tuple[Axis, ...]:
+def _apart(sweep: DataGridSweep, all_sweeps: Sequence[DataGridSweep]) -> tuple[Axis, ...]:
     """What has to be told of the sweep beside its engine."""
     case = sweep.first.case
     others = [
@@ -137,7 +194,7 @@ def _apart(sweep: Sweep, all_sweeps: Sequence[Sweep]) -> tuple[Axis, ...]:
     )
 
 
-def _alike(group: Repeats, axis: Axis) -> tuple[object, ...]:
+def _alike(group: RepeatedCase, axis: Axis) -> tuple[object, ...]:
     """What has to be the same in all cases of a sweep."""
     case = group.case
     _, label, scenario, _, how, _ = case.identity
@@ -149,5 +206,58 @@ def _alike(group: Repeats, axis: Axis) -> tuple[object, ...]:
     return case.engine, label, scenario, others, how
 
 
-def _line(points: Sequence[tuple[float, float]]) -> Fit | None:
+def _line(points: Sequence[tuple[float, float]]) -> SizeFit | None:
     return fitted([x for x, _ in points], [y for _, y in points]) if points else None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopComparison:
+    """An operation in an open loop, and in the closed loop of the same case if there is one."""
+
+    operation: str
+    open: RepeatedCase
+    closed: RepeatedCase | None
+
+    @property
+    def service(self) -> Interval | None:
+        """99th percentile in the open loop, from when operations began."""
+        return self.open.latency(self.operation, lambda q: q.p99)
+
+    @property
+    def intended(self) -> Interval | None:
+        """The same from when they should have begun."""
+        return self.open.latency(self.operation, lambda q: q.p99, "intended")
+
+    @property
+    def closed_service(self) -> Interval | None:
+        """The same in the closed loop."""
+        if self.closed is None:
+            return None
+        return self.closed.latency(self.operation, lambda q: q.p99)
+
+    @property
+    def factor(self) -> float | None:
+        """By how much the closed loop's, or without one the open loop's own service time, is too
+        small: `intended` over it."""
+        told = self.closed_service or self.service
+        if self.intended is None or told is None or not told.value > 0:
+            return None
+        return self.intended.value / told.value
+
+
+def compared_loops(groups: Sequence[RepeatedCase]) -> list[LoopComparison]:
+    """One for each open case and operation."""
+    closed = {_without_loop(group): group for group in groups if group.case.loop == "closed"}
+    return [
+        LoopComparison(operation, group, closed.get(_without_loop(group)))
+        for group in groups
+        if group.case.loop == "open" and group.measured
+        for operation in group.operations
+    ]
+
+
+def _without_loop(group: RepeatedCase) -> tuple[object, ...]:
+    case = group.case
+    engine, label, scenario, parameters, _, _ = case.identity
+    mix = None if case.mix is None else tuple(sorted(case.mix.items()))
+    return engine, label, scenario, parameters, case.updates, mix, case.kill
