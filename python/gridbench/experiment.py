@@ -129,7 +129,7 @@ class Experiment(ABC, Generic[C, R]):
 
     @abstractmethod
     def outcome(self, record: R) -> str:
-        """What came of a case, in a line."""
+        """What came of a case, in a line; empty: nothing to print."""
 
     def document(self, header: Header, records: list[R]) -> Document:
         """The results for people, in a terminal and on the page."""
@@ -201,6 +201,15 @@ class Experiment(ABC, Generic[C, R]):
         """Whether a case failed, for the exit status."""
         return record.status == "failed"
 
+    def seconds(self, cases: Sequence[C]) -> float | None:
+        """The expected time of these cases; None if unknown."""
+        del cases
+        return None
+
+    def disturbed(self, record: R) -> bool:
+        """Whether other programs disturbed a case, so that a failure may be theirs."""
+        return disturbed(record)
+
     def finished(self, folder: Path) -> None:
         """All was measured."""
 
@@ -211,7 +220,8 @@ class Experiment(ABC, Generic[C, R]):
         found = [one for one in records if one.identity in identities]
         if any(map(self.failed, found)):
             return 1
-        return report or policy.exit_status(claims=not found or not all(map(disturbed, found)))
+        tried = [one for one in found if one.status != "skipped"]
+        return report or policy.exit_status(claims=not tried or not all(map(self.disturbed, tried)))
 
 
 def run_experiment(
@@ -283,7 +293,8 @@ def _todo(
     """The cases that have to be run. Prints how many have results, and which are not retried."""
     lacking = experiment.missing(cases, store.records, policy)
     before = latest(store.records)
-    failed = [] if results.retry_failed else failed_before(lacking, before)
+    undisturbed = [one for one in before if not experiment.disturbed(one)]
+    failed = [] if results.retry_failed else failed_before(lacking, undisturbed)
     todo = experiment.without(lacking, failed)
     noun = experiment.noun
     say_what_is_there(console, len(cases) - len(todo), len(cases), noun)
@@ -305,7 +316,7 @@ def _measure(
     console = new_console(quiet=True) if experiment.shows_progress else bench.console
     with Steps(console, experiment.noun, len(todo), transient=False) as steps:
         bench.steps = steps
-        for one in todo:
+        for number, one in enumerate(todo):
             if bench.interrupt.came:
                 return
             group = experiment.group(one)
@@ -316,7 +327,11 @@ def _measure(
                 steps.say(f"{one.told()}: left out, as {case}")
                 steps.skip()
                 continue
-            steps.begin(case.told())
+            steps.begin(
+                case.told(),
+                expected=experiment.seconds([case]) or 0.0,
+                seconds=experiment.seconds(todo[number:]),
+            )
             began = time.monotonic()
             try:
                 record = experiment.run(case, bench)
@@ -330,6 +345,7 @@ def _measure(
             store.add(record)
             experiment.saved(record, len(store.records), bench)
             steps.end(time.monotonic() - began)
-            steps.say(f"{case.told()}: {experiment.outcome(record)}")
+            if told := experiment.outcome(record):
+                steps.say(f"{case.told()}: {told}")
     if failed:
         raise next(iter(failed.values()))

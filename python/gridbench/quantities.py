@@ -18,7 +18,7 @@ import click
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size
-from gridbench.workload.numbers import parse_whole, shown
+from gridbench.workload.numbers import parse_real, parse_whole, shown
 
 T = TypeVar("T")
 
@@ -222,6 +222,45 @@ class Size(Quantity[int]):
         return found
 
 
+class Deviation(Quantity[tuple[float, float]]):
+    """A standard deviation, such as `5`, `200ms` or `20%`: seconds and share of the mean, of which
+    one is 0."""
+
+    name = "deviation"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[float, float]:
+        """Seconds, and share of the mean."""
+        text = str(value)
+        share = text.endswith("%")
+        try:
+            number = float(text.removesuffix("%")) if share else SECONDS.read(value, folder)
+        except (ValueError, InputError):
+            number = math.nan
+        if not (math.isfinite(number) and 0 <= number <= (100.0 if share else LONGEST_TIME)):
+            raise InputError(
+                f"`{shown(text)}` is not a deviation",
+                remedy="give a time, such as 5 or 200ms, or a share of the mean, such as 20%",
+            )
+        return (0.0, number / 100) if share else (number, 0.0)
+
+
+class TimeScale(Quantity[float]):
+    """A factor for the times of tasks, such as `0.01`."""
+
+    name = "factor"
+
+    def read(self, value: Any, folder: Path | None = None) -> float:
+        """The factor."""
+        del folder
+        try:
+            return parse_real(str(value), 0.0, 1e6)
+        except ValueError:
+            raise InputError(
+                f"must be from 0 to 1,000,000, not `{shown(str(value))}`",
+                remedy="0.01 makes every task sleep a hundredth of its time",
+            ) from None
+
+
 class RoundCount(Quantity[int | Literal["auto"]]):
     """A number of rounds from 1 on, or `AUTO`."""
 
@@ -269,11 +308,14 @@ TEXT = Text()
 FLAG = Flag()
 PATH = FilePath()
 SECONDS = Duration()
+DEVIATION = Deviation()
+TIME_SCALE = TimeScale()
 SIZE = Size()
 CORES = Count(1, MOST_CORES)
 ROUNDS = RoundCount()
 parse_seconds = SECONDS.parse
 parse_size = SIZE.parse
+parse_stddev = DEVIATION.parse
 parse_cores = CORES.parse
 
 
@@ -288,44 +330,6 @@ def parse_bytes(option: str, text: str, most: float, most_told: str) -> int:
         return _bytes(text, most, most_told)
     except InputError as error:
         raise InputError(f"{option}: {error.what}", remedy=error.remedy) from None
-
-
-def parse_stddev(option: str, text: str) -> tuple[float, float]:
-    """Seconds, and share of the mean: one of them is 0. From `5`, `200ms` or `20%`. InputError
-    names `option`."""
-    share = text.endswith("%")
-    try:
-        value = float(text.removesuffix("%")) if share else parse_seconds(option, text)
-    except (ValueError, InputError):
-        value = math.nan
-    if not (math.isfinite(value) and 0 <= value <= (100.0 if share else LONGEST_TIME)):
-        raise InputError(
-            f"{option}: `{shown(text)}` is not a deviation",
-            remedy="give a time, such as 5 or 200ms, or a share of the mean, such as 20%",
-        )
-    return (0.0, value / 100) if share else (value, 0.0)
-
-
-def scale_of(value: float | None, *, quick: bool) -> float:
-    """What times of tasks are multiplied by, from `--time-scale`. InputError if it is no such."""
-    if value is None:
-        return QUICK_SCALE if quick else 1.0
-    if not math.isfinite(value) or not 0 <= value <= 1e6:
-        raise InputError(
-            f"--time-scale must be from 0 to 1,000,000, not {as_given(value, '')}",
-            remedy="0.01 makes every task sleep a hundredth of its time",
-        )
-    return value
-
-
-def limit_of(option: str, value: float | None) -> float | None:
-    """Seconds that something may take; None: any time. InputError names `option`."""
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(
-            f"{option} must be a number of seconds above 0, not {as_given(value, '')}",
-            remedy="leave it out to allow any time",
-        )
-    return value
 
 
 def exact_size(count: int) -> str:

@@ -73,7 +73,14 @@ class Declaration:
 
     def key(self, field: str) -> str:
         """Its name in files: that of the option, without dashes before it."""
-        return self.flags[-1].removeprefix("--") if self.flags else field
+        return self.flags[-1].partition("/")[0].removeprefix("--") if self.flags else field
+
+    def given(self, value: Any) -> bool:
+        """Whether the command line has it. A flag that is off says something only in a pair such
+        as `--check/--no-check`."""
+        if value is False:
+            return any("/" in flag for flag in self.flags)
+        return value is not None and value != ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +205,7 @@ def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Comman
 
 
 def _shown(quantity: Quantity[Any], default: Any) -> str:
-    """A default as users would write it; empty: nothing is to be told."""
+    """A default as users would write it; empty: none is shown."""
     if default is None or default is False or default == ():
         return ""
     if isinstance(quantity, Choice):
@@ -230,7 +237,7 @@ def read_parameters(
         if variable:
             said[name] = one.quantity.parse(f"the variable {one.older_name}", variable)
         value = given.get(name)
-        if value is not None and value is not False and value != ():
+        if one.given(value):
             said[name] = one.quantity.parse(one.flags[-1] if one.flags else name, value)
     return _built(schema, said)
 

@@ -10,7 +10,7 @@ from benchmarks.pages import measured_tables as made
 from gridbench.errors import InputError
 from gridbench.formats import percent
 from gridbench.quantities import KB, MB
-from gridbench.scenario.cells import Cell
+from gridbench.scenario.cases import MeasuredCase
 
 KEPT = made.read_kept()
 PAGE = made.PAGE.read_text(encoding="utf-8")
@@ -42,14 +42,14 @@ def more(engine: made.Engine, scenario: int, cores: int, tasks: int, data: int) 
     return cost(engine, scenario, cores, tasks, data) - cost(engine, scenario, cores, tasks)
 
 
-def cell(engine: made.Engine, case: made.Case) -> Cell:
+def cell(engine: made.Engine, case: made.Case) -> MeasuredCase:
     """Its runs, of which some have to count."""
     found = engine.cell(case)
     assert found is not None, case
     return found
 
 
-def spread(found: Cell) -> str:
+def spread(found: MeasuredCase) -> str:
     """From the least to the largest overhead."""
     overheads = [one.overhead_s or 0.0 for one in found.results]
     return f"{min(overheads):.2f} to {max(overheads):.2f} s"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gridbench.jsonl_store import Header
 from gridbench.quantities import MB
-from gridbench.scenario.grids import Choice, ScenarioCase, cases_of
-from gridbench.scenario.results import CaseResult, open_cases
+from gridbench.scenario.grids import GridChoice, ScenarioCase, cases_of
+from gridbench.scenario.results import FORM, CaseResult
 
 START, PER_CORE, PER_TASK = 0.5, 0.01, 0.001
 RATE = 100 * MB
@@ -69,7 +69,7 @@ def _pace(name: str, cores: int, size: int) -> dict[str, float]:
 
 def all_done(scenario: int, engine: str = "gridrpc-native", **more: float) -> list[CaseResult]:
     """All cases of a scenario, each of them measured."""
-    return [result_of(case, engine, **more) for case in cases_of(scenario, Choice())]
+    return [result_of(case, engine, **more) for case in cases_of(scenario, GridChoice())]
 
 
 def results_of(scenario: int, engine: str = "gridrpc-native", **more: float) -> list[CaseResult]:
@@ -84,7 +84,7 @@ def results_of(scenario: int, engine: str = "gridrpc-native", **more: float) -> 
 
 def write_folder(folder: Path, scenario: int, results: list[CaseResult]) -> Path:
     """These results as the scenario leaves them in the folder."""
-    cases = open_cases(folder, header_of(scenario), fresh=False)
+    cases = FORM.open(folder, header_of(scenario), fresh=False)
     for result in results:
         cases.add(result)
     cases.close()

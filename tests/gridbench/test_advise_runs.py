@@ -22,8 +22,7 @@ from gridbench.progress import Steps
 from gridbench.run.load import read_record
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import ScenarioCase
-from gridbench.scenario.messages import Answer, CaseOrder
-from gridbench.scenario.one import RUNS_CASES, CaseOutcome, run_case
+from gridbench.scenario.run_case import RUNS_CASES, CaseAnswer, CaseOrder, CaseOutcome, run_case
 
 ENGINE = "gridrpc-native"
 CASE = ScenarioCase(
@@ -37,7 +36,7 @@ BEGAN = Moment(at=100.0, not_idle=5.0, own=1.0)
 def ran(folder: Path, load: Load | None = QUIET, took: float = 0.3) -> CaseRun:
     """A short run that went well, while others did what `load` says."""
     status = "invalid" if load == BUSY else "done"
-    answer = Answer(status=status, reason="it was busy" * (load == BUSY), load=load)
+    answer = CaseAnswer(status=status, reason="it was busy" * (load == BUSY), load=load)
     return CaseRun(CaseOutcome(answer=answer, began=BEGAN, took=took, load={}), folder)
 
 
@@ -78,7 +77,7 @@ def test_a_run_whose_record_is_gone_has_failed(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_failed_is_not_looked_at(tmp_path: Path) -> None:
-    failed = Answer(status="failed", reason="no workers")
+    failed = CaseAnswer(status="failed", reason="no workers")
     one = ran(tmp_path)
     found = _analysed(replace(one, outcome=replace(one.outcome, answer=failed)), CASE)
     assert found.problem == "no workers"
@@ -158,14 +157,14 @@ def test_a_run_of_a_second_is_a_short_one(tmp_path: Path) -> None:
 def test_a_run_counts_or_is_disturbed_or_has_a_problem(  # noqa: PLR0917
     tmp_path: Path, status: Any, load: Load | None, ended_for: str, disturbed: bool, problem: str
 ) -> None:
-    answer = Answer(status=status, reason="it is late", load=load)
+    answer = CaseAnswer(status=status, reason="it is late", load=load)
     outcome = CaseOutcome(answer=answer, began=BEGAN, took=0.3, load={}, ended_for=ended_for)
     one = CaseRun(outcome, tmp_path)
     assert (one.disturbed, one.problem) == (disturbed, problem)
 
 
 def test_a_run_without_a_reason_has_its_status_as_one(tmp_path: Path) -> None:
-    answer = Answer(status="failed")
+    answer = CaseAnswer(status="failed")
     assert (
         CaseRun(CaseOutcome(answer=answer, began=BEGAN, took=0.3, load={}), tmp_path).problem
         == "failed"

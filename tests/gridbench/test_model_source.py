@@ -13,7 +13,7 @@ import pytest
 from gridbench.errors import InputError
 from gridbench.model.observation import observe
 from gridbench.model.sources import read_source
-from gridbench.scenario.results import CaseResult, open_cases
+from gridbench.scenario.results import FORM, CaseResult
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.timeline import table_of, write_folder
@@ -33,7 +33,7 @@ def made_run(folder: Path, **changed: object) -> Path:
 
 
 def _scenario(folder: Path, cases: Sequence[CaseResult]) -> Path:
-    written = open_cases(folder, header_of(1), fresh=False)
+    written = FORM.open(folder, header_of(1), fresh=False)
     for case in cases:
         written.add(case)
     written.close()

@@ -28,8 +28,8 @@ from gridbench.recommend.present import (
     sentences,
     trends_table,
 )
-from gridbench.scenario.grids import Choice, cases_of
-from gridbench.scenario.results import open_cases
+from gridbench.scenario.grids import GridChoice, cases_of
+from gridbench.scenario.results import FORM as SCENARIO_FORM
 from running import Run
 from scenario_results import header_of, result_of
 
@@ -47,8 +47,8 @@ def scenario(
 ) -> Path:
     """Results of scenario 4 of engines that take so many times as long as the formula."""
     header = replace(header_of(4), machine={"host": host, "cores": 8}, started=date)
-    file = open_cases(folder, header, fresh=False)
-    for case in cases_of(4, Choice())[:3]:
+    file = SCENARIO_FORM.open(folder, header, fresh=False)
+    for case in cases_of(4, GridChoice())[:3]:
         for engine, factor in slower.items():
             for number in range(rounds):
                 noise = 1 + 0.002 * number

@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from gridbench.errors import InputError
+from gridbench.experiment import Bench
 from gridbench.process.interrupt import Interrupt
 from gridbench.quantities import AUTO, ROUNDS
 from gridbench.report.run_analysis import studies_of, together
@@ -20,15 +22,16 @@ from gridbench.report.verdict import verdict
 from gridbench.run.present import ahead
 from gridbench.run.rounds import Rounds, run_rounds
 from gridbench.run.runner import Verdict
-from gridbench.scenario.grids import Choice, cases_of
+from gridbench.scenario.experiment import ScenarioExperiment
+from gridbench.scenario.options import ScenarioParameters
 from gridbench.scenario.results import CaseResult
-from gridbench.scenario.rounds import rounds_of
 from gridbench.statistics.claims import FEWEST, MOST, apart, decided, settled, undecided
 from gridbench.statistics.interval import index_of_median
 from running import MakeSetup, Run, accept
 from scenario_results import all_done
 from test_verdicts import runs_of
 
+A, B = "gridrpc-native", "process-pool"
 FAST, SLOW = (1.0, 1.01, 1.02), (2.0, 2.1, 2.2)
 
 
@@ -295,16 +298,21 @@ def test_numbers_of_rounds_are_read() -> None:
     assert [ROUNDS.convert(text, None, None) for text in ("1", " 12", 3, AUTO)] == [1, 12, 3, AUTO]
 
 
-def batches(results: Callable[[int], list[CaseResult]], engines: Sequence[str]) -> list[list[int]]:
+def batches(
+    results: Callable[[int], list[CaseResult]], engines: tuple[str, ...]
+) -> list[list[int]]:
     """The rounds in each batch of a case, if round n of it has results(n)."""
     done: list[CaseResult] = []
-    case = all_done(3)[0]
+    key = all_done(3)[0].case
+    experiment = ScenarioExperiment([3], ScenarioParameters(engine_names=engines, rounds="auto"))
+    experiment.grids[3] = [one for one in experiment.grids[3] if one.key == key]
     found = []
-    cases = [one for one in cases_of(3, Choice()) if one.key == case.case]
-    for items in rounds_of(cases, engines, None, seed=1, results=done.copy):
-        found.append(sorted(item.round for item in items))
-        for number in sorted({item.round for item in items}):
-            done += [replace(one, round=number) for one in results(number)]
+    with Interrupt() as interrupt, ExitStack() as stack:
+        bench = Bench(Path(), interrupt, Console(quiet=True), stack)
+        for items in experiment.batches(bench, done):
+            found.append(sorted(item.round for item in items))
+            for number in sorted({item.round for item in items}):
+                done += [replace(one, round=number) for one in results(number)]
     return found
 
 
@@ -315,11 +323,9 @@ def test_cases_of_scenarios_are_repeated_until_they_tell() -> None:
         overhead = (case.overhead_s or 0.0) * factors[number % len(factors)]
         return replace(case, engine=engine, total_s=(case.ideal_s or 0.0) + overhead)
 
-    clear = batches(
-        lambda n: [with_overhead(n, FAST, "a"), with_overhead(n, SLOW, "b")], ["a", "b"]
-    )
+    clear = batches(lambda n: [with_overhead(n, FAST, A), with_overhead(n, SLOW, B)], (A, B))
     assert clear == [[0, 0, 1, 1, 2, 2]]
-    scattered = batches(lambda n: [with_overhead(n, (1.0, 3.0, 0.5), "a")], ["a"])
+    scattered = batches(lambda n: [with_overhead(n, (1.0, 3.0, 0.5), A)], (A,))
     assert scattered == [[0, 1, 2], *([number] for number in range(3, MOST))]
-    skipped = batches(lambda n: [replace(case, engine="a", status="skipped", round=n)], ["a"])
+    skipped = batches(lambda n: [replace(case, engine=A, status="skipped", round=n)], (A,))
     assert skipped == [[0, 1, 2]]

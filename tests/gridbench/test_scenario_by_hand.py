@@ -8,7 +8,7 @@ import timelines
 from gridbench.analysis.summary import summarise
 from gridbench.analysis.transfer import SYMPHONY
 from gridbench.quantities import MB
-from gridbench.scenario.cells import cells_of
+from gridbench.scenario.cases import cells_of
 from gridbench.scenario.figures import measured, why_invalid
 from gridbench.scenario.present.pictures import pictures_of
 from scenario_results import RATE, all_done

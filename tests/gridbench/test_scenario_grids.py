@@ -19,15 +19,15 @@ from gridbench.quantities import (
     parse_size,
     parse_stddev,
 )
-from gridbench.scenario.grids import Choice, ScenarioCase, cases_of, parse_scenarios
-from gridbench.scenario.workloads import Times, setup_of, workload_of
+from gridbench.scenario.grids import GridChoice, ScenarioCase, cases_of, parse_scenarios
+from gridbench.scenario.workloads import TaskTimes, setup_of, workload_of
 
 
 @pytest.mark.parametrize(
     ("scenario", "count"), [(1, 36), (2, 30), (3, 5), (4, 108), (5, 108), (6, 60)]
 )
 def test_the_full_grids(scenario: int, count: int) -> None:
-    cases = cases_of(scenario, Choice())
+    cases = cases_of(scenario, GridChoice())
     assert len(cases) == count
     assert len({case.key for case in cases}) == count
     assert {case.scenario for case in cases} == {scenario}
@@ -37,23 +37,23 @@ def test_the_full_grids(scenario: int, count: int) -> None:
     ("scenario", "count"), [(1, 42), (2, 35), (3, 7), (4, 63), (5, 63), (6, 60)]
 )
 def test_the_grids_of_the_slides(scenario: int, count: int) -> None:
-    cases = cases_of(scenario, Choice(slides=True))
+    cases = cases_of(scenario, GridChoice(slides=True))
     assert len(cases) == count
     largest = max(c.bytes_in + c.bytes_shared + c.bytes_out for c in cases)
     assert largest == {1: GB, 2: 2 * GB, 3: 0, 4: GB, 5: GB, 6: MB}[scenario]
 
 
 def test_what_is_varied() -> None:
-    first = cases_of(1, Choice())
+    first = cases_of(1, GridChoice())
     assert all(case.tasks == case.cores and case.sleep == 30 for case in first)
     assert {case.bytes_shared for case in first} == {0, *(10**n * KB for n in (1, 2)), MB,
                                                     10 * MB, 100 * MB}  # fmt: skip
-    second = cases_of(2, Choice())
+    second = cases_of(2, GridChoice())
     assert all(case.bytes_in == case.bytes_out for case in second)
     assert {(case.cores, case.tasks) for case in second} == {(100, 200)}
-    assert {case.tasks for case in cases_of(2, Choice(slides=True))} == {100}
-    assert [case.tasks for case in cases_of(3, Choice())] == [1, 10, 100, 1000, 10000]
-    fourth, fifth = cases_of(4, Choice()), cases_of(5, Choice())
+    assert {case.tasks for case in cases_of(2, GridChoice(slides=True))} == {100}
+    assert [case.tasks for case in cases_of(3, GridChoice())] == [1, 10, 100, 1000, 10000]
+    fourth, fifth = cases_of(4, GridChoice()), cases_of(5, GridChoice())
     assert {case.tasks // case.cores for case in fourth} == {1, 2, 3}
     assert [c.bytes_in for c in fourth] == [c.bytes_out for c in fifth]
     assert not any(c.bytes_out for c in fourth)
@@ -61,25 +61,25 @@ def test_what_is_varied() -> None:
 
 
 def test_work_is_split() -> None:
-    cases = cases_of(6, Choice())
+    cases = cases_of(6, GridChoice())
     work = {round(case.sleep * case.tasks, 9) for case in cases}
     assert work == {100.0, 10.0}
     assert max(c.tasks for c in cases if round(c.sleep * c.tasks) == 10) == 400
     assert max(c.tasks for c in cases) == 1000
     assert {case.bytes_in for case in cases} == {0, 10 * KB, 100 * KB, MB}
-    divided = cases_of(6, Choice(split_data=True))
+    divided = cases_of(6, GridChoice(split_data=True))
     assert len(divided) == 60
     assert {c.bytes_in for c in divided if c.tasks == 400} == {0, 26, 256, 2621}
 
 
 def test_a_grid_is_cut_down() -> None:
-    chosen = cases_of(4, Choice(cores=[2, 3], sizes=[0, 5]))
+    chosen = cases_of(4, GridChoice(cores=[2, 3], sizes=[0, 5]))
     assert len(chosen) == 2 * 3 * 2
     assert {(case.cores, case.bytes_in) for case in chosen} == {(2, 0), (2, 5), (3, 0), (3, 5)}
-    assert [case.tasks for case in cases_of(3, Choice(quick=True))] == [1, 100, 10000]
-    assert len(cases_of(1, Choice(quick=True))) == 9
-    assert len(cases_of(1, Choice(optional=True))) == 38
-    assert cases_of(1, Choice(optional=True))[-1].sleep == 120
+    assert [case.tasks for case in cases_of(3, GridChoice(quick=True))] == [1, 100, 10000]
+    assert len(cases_of(1, GridChoice(quick=True))) == 9
+    assert len(cases_of(1, GridChoice(optional=True))) == 38
+    assert cases_of(1, GridChoice(optional=True))[-1].sleep == 120
 
 
 def test_names_of_cases_tell_sizes_apart() -> None:
@@ -155,7 +155,7 @@ def test_values_are_understood() -> None:
 
 def test_a_case_as_a_workload(tmp_path: Path) -> None:
     case = ScenarioCase(scenario=6, cores=3, tasks=40, sleep=0.25, bytes_in=26, bytes_shared=MB)
-    workload = workload_of(case, Times(scale=0.5), tmp_path)
+    workload = workload_of(case, TaskTimes(scale=0.5), tmp_path)
     assert (workload.setup.ntasks, workload.setup.nnodes) == (40, 3)
     assert (workload.setup.task_bytes, workload.setup.shared_bytes) == (26, MB)
     assert setup_of(case).task_bytes == 26
@@ -164,9 +164,9 @@ def test_a_case_as_a_workload(tmp_path: Path) -> None:
 
 def test_uneven_times_come_from_the_seed(tmp_path: Path) -> None:
     case = ScenarioCase(scenario=4, cores=3, tasks=50, sleep=30)
-    times = Times(scale=0.1, stddev_share=0.2, seed=5)
+    times = TaskTimes(scale=0.1, stddev_share=0.2, seed=5)
     drawn = workload_of(case, times, tmp_path).sleeps
     assert drawn.std() == pytest.approx(0.6, rel=0.4)
     assert drawn == pytest.approx(times.draw(case), abs=1e-6)
-    assert not np.allclose(drawn, Times(scale=0.1, stddev_share=0.2, seed=6).draw(case))
-    assert Times(stddev=2.0).deviation(case) == 2.0
+    assert not np.allclose(drawn, TaskTimes(scale=0.1, stddev_share=0.2, seed=6).draw(case))
+    assert TaskTimes(stddev=2.0).deviation(case) == 2.0

@@ -14,7 +14,7 @@ from gridbench.jsonl_store import Header
 from gridbench.scenario.present import write_overall
 from gridbench.scenario.present.markdown import markdown
 from gridbench.scenario.present.parts import parts_of
-from gridbench.scenario.results import CASES, CaseResult, open_cases
+from gridbench.scenario.results import CASES, FORM, CaseResult
 from scenario_results import all_done, header_of
 
 Write = Callable[..., Path]
@@ -25,7 +25,7 @@ def with_own_part(results: list[CaseResult], seconds: float) -> list[CaseResult]
 
 
 def folder_of(folder: Path, header: Header, results: list[CaseResult]) -> Path:
-    file = open_cases(folder, header, fresh=False)
+    file = FORM.open(folder, header, fresh=False)
     for one in results:
         file.add(one)
     file.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.quantities import MB
-from gridbench.scenario.cells import cells_of
+from gridbench.scenario.cases import cells_of
 from gridbench.scenario.logs import results_of_runs
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.results import CaseResult

@@ -13,7 +13,7 @@ from gridbench.errors import InputError
 from gridbench.pages.colours import engine_colours
 from gridbench.provisional import marked
 from gridbench.report.screenshot import picture
-from gridbench.scenario.cells import cells_of
+from gridbench.scenario.cases import cells_of
 from gridbench.scenario.logs import results_of_runs
 from gridbench.scenario.present import write_overall, write_report
 from gridbench.scenario.present.answers import answers

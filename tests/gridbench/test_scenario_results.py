@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.jsonl_store import Header
-from gridbench.scenario.results import CASES, CaseResult, CasesFile, open_cases, read_cases
+from gridbench.jsonl_store import Header, RecordFile
+from gridbench.scenario.results import CASES, FORM, CaseResult, read_cases
 
 HEADER = Header(
     machine={"host": "here"},
@@ -41,8 +41,8 @@ SKIPPED = replace(
 )
 
 
-def _written(folder: Path, *results: CaseResult) -> CasesFile:
-    cases = open_cases(folder, HEADER, fresh=False)
+def _written(folder: Path, *results: CaseResult) -> RecordFile[CaseResult]:
+    cases = FORM.open(folder, HEADER, fresh=False)
     for result in results:
         cases.add(result)
     return cases
@@ -50,7 +50,7 @@ def _written(folder: Path, *results: CaseResult) -> CasesFile:
 
 def test_results_are_there_again(tmp_path: Path) -> None:
     _written(tmp_path, RESULT, SKIPPED).close()
-    cases = open_cases(tmp_path, replace(HEADER, seed=8), fresh=False)
+    cases = FORM.open(tmp_path, replace(HEADER, seed=8), fresh=False)
     assert (cases.records, cases.header) == ([RESULT, SKIPPED], HEADER)
     cases.close()
     assert read_cases(tmp_path) == [
@@ -82,7 +82,11 @@ def test_a_line_that_is_being_written_is_left_out_and_stays(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "text", "message"),
     [
-        (1, '{"kind": "gridbench micro", "format": 1}', "is not the header of a scenario"),
+        (
+            1,
+            '{"kind": "gridbench micro", "format": 1}',
+            "is not the header of results of a scenario",
+        ),
         (2, "tid sleep submit", "the file of cases is damaged: is not JSON"),
         (2, json.dumps({"scenario": 3}), "case is missing"),
         (3, '{"scenario": "three"}', "scenario is `'three'`, not a whole number"),
@@ -110,4 +114,4 @@ def test_other_options_are_not_mixed(tmp_path: Path) -> None:
     _written(tmp_path, RESULT).close()
     other = replace(HEADER, options={"scenario": 3, "time_scale": 1.0})
     with pytest.raises(InputError, match=r"time_scale was `0.01`, and now is `1.0`"):
-        open_cases(tmp_path, other, fresh=False)
+        FORM.open(tmp_path, other, fresh=False)

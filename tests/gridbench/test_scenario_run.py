@@ -12,8 +12,8 @@ import pytest
 
 from gridbench.process.inside import LOOKOUT
 from gridbench.run.load import load_run
-from gridbench.scenario.one import RUNS_CASES
 from gridbench.scenario.results import CASES, read_cases, read_results
+from gridbench.scenario.run_case import RUNS_CASES
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, stranger, until
 
 SMALL = ("--cores", "2", "--sizes", "0,10KB", "--time-scale", "1e-5", "--quick")
@@ -79,7 +79,7 @@ def test_a_dry_run_lists_all_and_runs_nothing(gridbench: Run, tmp_path: Path) ->
     assert "scenario 1: 36 cases" in done.stdout
     # 1,000 and 10,000 tasks of 30 s on 100 cores.
     assert "scenario 3: 5 cases, 2 of them skipped" in done.stdout
-    assert done.stdout.count("skipped: time: about") == 2
+    assert "skipped for" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
@@ -269,13 +269,13 @@ def test_an_interrupted_scenario_keeps_what_it_has(
         (["1", "--cores", "-3"], "--cores: `-3` is not a whole number from 1"),
         (["1", "--sizes", "-1KB"], "--sizes: `-1KB` is below 0"),
         (["1", "--sizes", "5000GB"], "is more than a terabyte"),
-        (["1", "--time-scale", "-1"], "--time-scale must be from 0"),
-        (["1", "--time-scale", "nan"], "--time-scale must be from 0"),
+        (["1", "--time-scale", "-1"], "--time-scale: must be from 0"),
+        (["1", "--time-scale", "nan"], "--time-scale: must be from 0"),
         (["1", "--stddev", "lots"], "--stddev: `lots` is not a deviation"),
-        (["1", "--limit", "0"], "--limit must be a number of seconds above 0"),
+        (["1", "--limit", "0"], "--limit: must be from 1 ms"),
         (["1", "--case-limit", "inf"], "--case-limit: `inf` is not a time"),
         (["1", "--engine", "none-such"], "unknown engine `none-such`"),
-        (["1", "--engine", "loky", "--engine", "loky"], "is asked for twice"),
+        (["1", "--engine", "loky", "--engine", "loky"], "occurs twice"),
         (["1", "--link", "1gbit"], "add --nodes K"),
         (["1", "--nodes", "2", "--link", "fast"], "--link: `fast` is not a rate"),
         (["1", "--nodes", "2", "--engine", "process-pool"], "cannot put its workers behind links"),
@@ -296,7 +296,10 @@ def test_bad_input_is_refused_before_anything_starts(
     ("text", "message"),
     [
         ("tid sleep submit\n", "the file of cases is damaged: is not JSON"),
-        ('{"kind": "gridbench micro", "format": 1}\n', "is not the header of a scenario"),
+        (
+            '{"kind": "gridbench micro", "format": 1}\n',
+            "is not the header of results of a scenario",
+        ),
         ("\n", "is not JSON"),
     ],
 )

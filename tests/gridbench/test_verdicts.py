@@ -9,7 +9,7 @@ import timelines
 from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import Run
 from gridbench.report.verdict import verdict as of_runs
-from gridbench.scenario.cells import cells_of
+from gridbench.scenario.cases import cells_of
 from gridbench.scenario.present.verdict import verdict as of_cells
 from scenario_results import all_done
 

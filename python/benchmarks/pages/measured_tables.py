@@ -19,7 +19,7 @@ from gridbench.errors import InputError
 from gridbench.formats import NOTHING, percent, size
 from gridbench.jsonl_store import latest, load_records
 from gridbench.quantities import KB, MB
-from gridbench.scenario.cells import Cell, cells_of
+from gridbench.scenario.cases import MeasuredCase, cells_of
 from gridbench.scenario.results import CASES, FORM, CaseResult, folders_of_results
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -96,12 +96,12 @@ class Engine:
         """Runs that were done undisturbed."""
         return sum(one.status == "done" for one in self.runs)
 
-    def cells(self, case: Case) -> Iterator[Cell]:
+    def cells(self, case: Case) -> Iterator[MeasuredCase]:
         """Of the case, if a run of it counts: a cell for each way of splitting the work."""
         held = (one for one in self.records if case.holds(one))
         return (cell for cell in cells_of(latest(held)) if cell.counts)
 
-    def cell(self, case: Case) -> Cell | None:
+    def cell(self, case: Case) -> MeasuredCase | None:
         """The only one of these; None if no run counts."""
         return next(self.cells(case), None)
 

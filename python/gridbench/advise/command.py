@@ -40,7 +40,7 @@ from gridbench.printing import Printing
 from gridbench.process.template import Template
 from gridbench.run.machine import usable_processors
 from gridbench.run.participants import find_participant
-from gridbench.scenario.one import RUNS_CASES
+from gridbench.scenario.run_case import RUNS_CASES
 from gridbench.simulate.profile_file import system_of
 from gridbench.terminal import say
 from gridbench.workload.body import keeps_time

@@ -29,11 +29,10 @@ from gridbench.progress import Steps
 from gridbench.report.source import place
 from gridbench.run.client import EngineFacts
 from gridbench.run.load import read_record
-from gridbench.scenario.analysed import analysed
+from gridbench.scenario.figures import analysed
 from gridbench.scenario.grids import ScenarioCase
-from gridbench.scenario.messages import Answer, CaseOrder
-from gridbench.scenario.one import CaseOutcome, run_case
-from gridbench.scenario.workloads import TIMES, Times, setup_of, write_workload
+from gridbench.scenario.run_case import CaseAnswer, CaseOrder, CaseOutcome, run_case
+from gridbench.scenario.workloads import TIMES, TaskTimes, setup_of, write_workload
 from gridbench.terminal import say
 from gridbench.workload.body import SLEEP
 
@@ -176,7 +175,7 @@ class CaseRunner:
         self._number += 1
         self._progress.begin(case.told())
         place = self._folder / f"{self._number}"
-        setup = write_workload(case, Times(), place)
+        setup = write_workload(case, TaskTimes(), place)
         if times is not None:
             (place / TIMES).write_text("".join(f"{one:.6f}\n" for one in times), encoding="ascii")
         (place / "run").mkdir()
@@ -218,7 +217,7 @@ def _analysed(ran: CaseRun, case: ScenarioCase) -> CaseRun:
     try:
         found = analysed(answer, ran.folder, read_record(ran.folder), setup_of(case))
     except InputError as error:
-        found = Answer(status="failed", reason=" ".join(str(error).split()))
+        found = CaseAnswer(status="failed", reason=" ".join(str(error).split()))
     return replace(ran, outcome=replace(ran.outcome, answer=found))
 
 

@@ -25,10 +25,9 @@ from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
 from gridbench.scenario.grids import ScenarioCase
-from gridbench.scenario.needs import WorkerPlace
-from gridbench.scenario.one import RUNS_CASES
-from gridbench.scenario.plan import Judge, ScenarioItem, TimeLimits, items_of
-from gridbench.scenario.workloads import Times
+from gridbench.scenario.plan import Judge, ScenarioItem, TimeLimits, WorkerPlace, items_of
+from gridbench.scenario.run_case import RUNS_CASES
+from gridbench.scenario.workloads import TaskTimes
 from gridbench.statistics.interval import ratio_bounds
 
 
@@ -63,14 +62,14 @@ def effort_of(*, trying: bool, rounds: int | None, limit: float | None) -> Trial
 
 
 CLOSE = 1.05
-"""Times the best of the others that the advised split may take."""
+"""TaskTimes the best of the others that the advised split may take."""
 
 Verdict = Literal["yes", "not proved", "no"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedSplit:
-    """A split that was run. Times are in seconds."""
+    """A split that was run. TaskTimes are in seconds."""
 
     tasks: int
     cores: int
@@ -221,11 +220,11 @@ def _spread(totals: Sequence[float]) -> float:
 _SEED = 1
 """Of the order of runs."""
 _AGAIN = 2
-"""Times the rounds that the two are run again which are compared at the end."""
+"""TaskTimes the rounds that the two are run again which are compared at the end."""
 _CALM = 0.02
 """Range of the runs of a split, as share of their median, in which luck makes no difference."""
 _LONGER = 2.0
-"""Times the limit that a run may take: what is expected to be shorter may be longer."""
+"""TaskTimes the limit that a run may take: what is expected to be shorter may be longer."""
 _ALL_DISTURBED = f"{DISTURBED}: other programs used the machine during each of its runs"
 _BESIDE = 10.0
 """Seconds more for that: processes start, and what they measured is looked at."""
@@ -301,7 +300,7 @@ def try_out(
     engine, warm = participant.name, advice.work.warm
     judge = Judge(
         [participant],
-        times=Times(body=advice.work.body),
+        times=TaskTimes(body=advice.work.body),
         place=WorkerPlace(nodes=len(servers.hosts), servers=True) if servers else WorkerPlace(),
         warm=warm,
         limits=TimeLimits(),

@@ -10,11 +10,11 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINES, default_engines
-from gridbench.formats import as_given
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
-from gridbench.quantities import AUTO, ROUNDS, SECONDS, Count
+from gridbench.quantities import AUTO, ROUNDS, TIME_SCALE, Count
+from gridbench.shared_options import TIMEOUT
 from gridbench.workload.options import parse_body, task_option, tasks_options
 
 
@@ -23,14 +23,6 @@ def rounds_given(rounds: int | Literal["auto"] | None, *, several: bool) -> int 
     if rounds is None:
         return None if several else 1
     return None if rounds == AUTO else rounds
-
-
-def _time_limit(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    del context, parameter
-    # Sockets take no time of more than 300 years.
-    if not 0 < value < 1e10:
-        raise click.BadParameter(f"{as_given(value, '')} is not a time.")
-    return value
 
 
 engines_option = click.option(
@@ -64,11 +56,10 @@ servers_option = click.option(
 )
 start_timeout_option = click.option(
     "--start-timeout",
-    type=SECONDS,
+    type=TIMEOUT,
     default=180.0,
     show_default=True,
     metavar="S",
-    callback=_time_limit,
     help="Time until all workers and hosts have to be ready.",
 )
 rounds_option = click.option(
@@ -80,7 +71,7 @@ rounds_option = click.option(
 )
 time_scale_option = click.option(
     "--time-scale",
-    type=float,
+    type=TIME_SCALE,
     metavar="F",
     help="Multiply the time of every task by F; 0: tasks take no time. [default: 1, with --quick"
     " 0.01]",
@@ -88,7 +79,7 @@ time_scale_option = click.option(
 ROUNDS_LIMIT = 300.0
 limit_option = click.option(
     "--limit",
-    type=SECONDS,
+    type=TIMEOUT,
     metavar="S",
     help="Seconds that all of it may take: nothing begins that would end later. [default: any; 300"
     " for the rounds of `run`]",
@@ -195,7 +186,6 @@ def run(
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """
     from gridbench.engines.servers import names_in
-    from gridbench.quantities import limit_of, scale_of
     from gridbench.run.asked import split_words, tasks_given
     from gridbench.run.command import RunRequest, run_benchmark
     from gridbench.run.rounds import Rounds
@@ -220,11 +210,11 @@ def run(
                 engines=engines,
                 rounds=Rounds(
                     rounds_given(rounds, several=len(engines) > 1),
-                    limit_of("--limit", limit) or ROUNDS_LIMIT,
+                    limit or ROUNDS_LIMIT,
                     accept_load=policy.accept,
                 ),
                 folder=out,
-                time_scale=scale_of(time_scale, quick=False),
+                time_scale=1.0 if time_scale is None else time_scale,
                 body=body,
                 grid=grid,
                 servers=names_in(servers),

@@ -31,7 +31,7 @@ from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import complete
 from gridbench.run.runner import Options, Verdict, run_engine
-from gridbench.scenario.messages import Answer, CaseOrder
+from gridbench.scenario.run_case import CaseAnswer, CaseOrder
 from gridbench.workload.workload import Setup, Workload, read_workload
 
 
@@ -48,7 +48,7 @@ def prepare(engine: str) -> None:
             load_engine(point)
 
 
-def carry_out(order: CaseOrder) -> Answer:
+def carry_out(order: CaseOrder) -> CaseAnswer:
     """Run the case, complete its record, and look at it."""
     workload = read_workload(order.setup, order.time_scale, order.body)
     with ExitStack() as stack:
@@ -61,7 +61,7 @@ def carry_out(order: CaseOrder) -> Answer:
         return _measure(order, workload, participant)
 
 
-def _measure(order: CaseOrder, workload: Workload, participant: Participant) -> Answer:
+def _measure(order: CaseOrder, workload: Workload, participant: Participant) -> CaseAnswer:
     if order.namespaces:
         participant.use_namespaces(order.namespaces)
     options = Options(
@@ -85,18 +85,18 @@ def _measure(order: CaseOrder, workload: Workload, participant: Participant) -> 
     return _answer(verdict, workload.setup, order, interrupted=interrupt.came)
 
 
-def _answer(verdict: Verdict, setup: Setup, order: CaseOrder, *, interrupted: bool) -> Answer:
+def _answer(verdict: Verdict, setup: Setup, order: CaseOrder, *, interrupted: bool) -> CaseAnswer:
     seen = verdict.record["load"]
     load = seen["judged"] and from_record(Load, seen["judged"])
     if verdict.exit_status == 0 and not interrupted:
-        answer = Answer(
+        answer = CaseAnswer(
             status="invalid" if verdict.disturbed else "done",
             reason=seen["told"] if verdict.disturbed else "",
             load=load,
         )
         if not order.analysed:
             return answer
-        from gridbench.scenario.analysed import analysed
+        from gridbench.scenario.figures import analysed
 
         return analysed(answer, verdict.folder, verdict.record, setup)
     try:
@@ -104,11 +104,11 @@ def _answer(verdict: Verdict, setup: Setup, order: CaseOrder, *, interrupted: bo
     except InputError:
         if interrupted or not verdict.messages:
             raise
-        return Answer(status="failed", reason=_one_line(verdict.messages[0]), load=load)
+        return CaseAnswer(status="failed", reason=_one_line(verdict.messages[0]), load=load)
     if interrupted:
-        return Answer(status="interrupted", returned=summary.ok, load=load)
+        return CaseAnswer(status="interrupted", returned=summary.ok, load=load)
     why = _one_line(verdict.messages[0])
-    return Answer(status="failed", reason=why, returned=summary.ok, load=load)
+    return CaseAnswer(status="failed", reason=why, returned=summary.ok, load=load)
 
 
 def _one_line(text: str) -> str:
@@ -121,7 +121,7 @@ def main(descriptor: str) -> None:
     try:
         answer = carry_out(from_record(CaseOrder, lines.receive()))
     except InputError as error:
-        answer = Answer(status="failed", reason=_one_line(str(error)))
+        answer = CaseAnswer(status="failed", reason=_one_line(str(error)))
     lines.send(asdict(answer))
 
 

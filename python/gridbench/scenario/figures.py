@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,10 +16,13 @@ from gridbench.analysis.summary import Summary
 from gridbench.analysis.transfer import stage_times
 from gridbench.formats import amount
 from gridbench.run.load import load_run
+from gridbench.run.recorder import complete
+from gridbench.scenario.run_case import CaseAnswer
+from gridbench.workload.workload import Setup
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRun:
     """A run that has ended, with what is needed to look at it."""
 
     table: pa.Table
@@ -33,7 +37,7 @@ class Measured:
     """The same of each end of a difference between two workers."""
 
 
-def measured_in(folder: Path) -> Measured:
+def measured_in(folder: Path) -> MeasuredRun:
     """The run in a folder of `gridbench run`. InputError if it cannot be read."""
     record, table = load_run(folder)
     same = one_clock(record, table)
@@ -42,10 +46,10 @@ def measured_in(folder: Path) -> Measured:
     )
 
 
-def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> Measured:
+def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> MeasuredRun:
     """A run from its timeline; `same_clock`: client and workers were on one machine."""
     moved = table if same_clock else corrected(table, offsets(table))
-    return Measured(
+    return MeasuredRun(
         moved,
         cores,
         cold,
@@ -55,7 +59,7 @@ def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> Me
     )
 
 
-def figures_of(run: Measured, *, wait: float = 0.0) -> dict[str, float]:
+def figures_of(run: MeasuredRun, *, wait: float = 0.0) -> dict[str, float]:
     """All figures of the run that are known; times in seconds.
 
     `part_...` share out the total, as `gridbench.analysis.breakdown.JobCost`; the others are those
@@ -74,7 +78,7 @@ def figures_of(run: Measured, *, wait: float = 0.0) -> dict[str, float]:
     return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
-def why_invalid(run: Measured, summary: Summary) -> str:
+def why_invalid(run: MeasuredRun, summary: Summary) -> str:
     """Why a run that went well still does not count; empty if it does.
 
     Tasks that lack stamps, were it one; or stamps less exact than what is to be seen. Clocks of
@@ -90,3 +94,22 @@ def why_invalid(run: Measured, summary: Summary) -> str:
             f" its tasks is {amount(effect, 's')}"
         )
     return ""
+
+
+def analysed(answer: CaseAnswer, folder: Path, record: dict[str, Any], setup: Setup) -> CaseAnswer:
+    """The answer of a run in `folder` that went well, with its total and its figures, once its
+    record is complete; invalid if they do not count. InputError if that cannot be written."""
+    summary = complete(folder, record, setup)
+    run = measured_in(folder)
+    reason = answer.reason or why_invalid(run, summary)
+    harness = record["harness_seconds"]
+    return replace(
+        answer,
+        status="invalid" if reason else "done",
+        reason=reason,
+        total_s=summary.total,
+        ideal_s=summary.ideal,
+        returned=summary.ok,
+        # What the benchmark itself cost for each task, in seconds.
+        figures=figures_of(run) | ({} if harness is None else {"harness": harness}),
+    )

@@ -80,7 +80,7 @@ class ScenarioCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class GridChoice:
     """Which of the grids, and what of it."""
 
     slides: bool = False
@@ -102,7 +102,7 @@ class Choice:
 class _Axes:
     """The values that a grid is the product of, as chosen."""
 
-    choice: Choice
+    choice: GridChoice
 
     def cores(self, *values: int) -> Sequence[int]:
         return self.choice.cores or self._thinned(values)
@@ -123,7 +123,7 @@ class _Axes:
         return values[::2] if self.choice.quick else values
 
 
-def cases_of(scenario: int, choice: Choice) -> list[ScenarioCase]:
+def cases_of(scenario: int, choice: GridChoice) -> list[ScenarioCase]:
     """The cases of a scenario, in the order of its grid. InputError if there is no such one."""
     parse_scenarios([str(scenario)])
     return list(dict.fromkeys(_GRIDS[scenario](_Axes(choice))))

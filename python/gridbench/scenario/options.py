@@ -1,34 +1,267 @@
-"""The options of `gridbench scenario`. What it needs is imported when it is called."""
+"""The parameters and the command of `gridbench scenario`."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import default_engine
-from gridbench.links.link_option import link_option
+from gridbench.engines.default import DEFAULT_ENGINES, default_engine
+from gridbench.errors import InputError
+from gridbench.links.link_option import DEFAULT_LINK
+from gridbench.links.rates import LINK_RATE, parse_rate
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import SECONDS, Count
-from gridbench.resume_options import results_options
-from gridbench.run.options import (
-    check_option,
-    engines_option,
-    grid_option,
-    limit_option,
-    rounds_given,
-    rounds_option,
-    servers_option,
-    start_option,
-    start_timeout_option,
-    time_scale_option,
+from gridbench.quantities import (
+    CORES,
+    DEVIATION,
+    FLAG,
+    PATH,
+    QUICK_SCALE,
+    ROUNDS,
+    SIZE,
+    TIME_SCALE,
+    Count,
+    ListOf,
+    Texts,
+    words,
 )
-from gridbench.shared_options import dry_run_option
-from gridbench.workload.options import parse_body, seed_option, stddev_option, task_option
+from gridbench.run.options import rounds_given
+from gridbench.schema import group, option, read_parameters, record_of
+from gridbench.shared_options import (
+    MOST_NODES,
+    TIMEOUT,
+    ResultsOptions,
+    ServerNames,
+    dry_run_option,
+    experiment_options,
+)
+from gridbench.workload.body import SLEEP
+from gridbench.workload.options import TASK_BODY
+
+if TYPE_CHECKING:
+    from gridbench.scenario.grids import GridChoice
+    from gridbench.scenario.plan import WorkerPlace
+    from gridbench.scenario.workloads import TaskTimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioParameters:
+    """Which cases of scenarios run, on which engines and where."""
+
+    engine_names: tuple[str, ...] = option(
+        "--engine",
+        Texts("engine"),
+        metavar="NAME",
+        help="Engine to measure; may be given several times.",
+        default=(),
+        default_text=DEFAULT_ENGINES,
+        multiple=True,
+    )
+    cores: tuple[int, ...] = option(
+        "--cores",
+        ListOf(CORES),
+        metavar="LIST",
+        help="Instead of the grid's, such as 1,10,100.",
+        default=(),
+    )
+    sizes: tuple[int, ...] = option(
+        "--sizes",
+        ListOf(SIZE),
+        metavar="LIST",
+        help="Instead of the grid's, such as 0,10KB,1MB.",
+        default=(),
+    )
+    time_scale: float | None = option(
+        "--time-scale",
+        TIME_SCALE,
+        metavar="F",
+        help="Multiply the time of every task by F; 0: tasks take no time.",
+        default_text=f"1, with --quick {QUICK_SCALE}",
+    )
+    task: str = option(
+        "--task",
+        TASK_BODY,
+        metavar="TASK",
+        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
+        default=SLEEP,
+        record="task",
+    )
+    quick: bool = option("--quick", FLAG, help="Fewer and shorter measurements.", default=False)
+    stddev: tuple[float, float] = option(
+        "--stddev",
+        DEVIATION,
+        metavar="SHARE|TIME",
+        help="Standard deviation of the times of tasks: a share of their mean, such as 50%, or a"
+        " time, such as 5s.",
+        default=(0.0, 0.0),
+        default_text="0",
+    )
+    slides: bool = option(
+        "--slides/--report",
+        FLAG,
+        help="The grids as the slides have them, or as the report does.",
+        default=False,
+        default_text="--report",
+    )
+    split_data: bool = option(
+        "--split-data",
+        FLAG,
+        help="Scenario 6: divide the input of the whole job among its tasks.",
+        default=False,
+        record="split_data",
+    )
+    optional: bool = option(
+        "--optional", FLAG, help="Scenario 1: two more cases, of 120 s.", default=False
+    )
+    nodes: int | None = option(
+        "--nodes",
+        Count(1, MOST_NODES),
+        metavar="K",
+        help="Nodes that gridbench emulates on this machine; needs root.",
+        default_text="none",
+    )
+    link: float | None = option(
+        "--link",
+        LINK_RATE,
+        metavar="RATE",
+        help="Rate of the links, such as 100mbit, in each direction.",
+        default_text=DEFAULT_LINK,
+    )
+    grid: Path | None = option(
+        "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
+    )
+    server_names: tuple[str, ...] = option(
+        "--server",
+        ServerNames(),
+        metavar="NAME[,NAME]",
+        help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be"
+        " given several times.",
+        default=(),
+        default_text="all of FILE",
+        multiple=True,
+    )
+    start: Literal["cold", "warm"] = option(
+        "--start",
+        words("cold", "warm"),
+        help="Whether starting the workers counts (cold), or all have answered before t = 0"
+        " (warm).",
+        default="cold",
+        record="start",
+    )
+    start_timeout: float = option(
+        "--start-timeout",
+        TIMEOUT,
+        metavar="S",
+        help="Time until all workers and hosts have to be ready.",
+        default=180.0,
+    )
+    rounds: int | Literal["auto"] | None = option(
+        "--rounds",
+        ROUNDS,
+        metavar="N|auto",
+        help="How often each case is measured; auto: as often as the answer takes.",
+        default_text="auto; 1 for a single engine",
+    )
+    case_limit: float | None = option(
+        "--case-limit", TIMEOUT, metavar="S", help="Seconds that a case may take."
+    )
+    limit: float | None = option(
+        "--limit",
+        TIMEOUT,
+        metavar="S",
+        help="Seconds that all of it may take: nothing begins that would end later.",
+        default_text="any",
+    )
+    check: bool = option(
+        "--check/--no-check",
+        FLAG,
+        help="Check every byte in a second, untimed pass.",
+        default=True,
+        default_text="check",
+    )
+    seed: int = option(
+        "--seed",
+        Count(0, 2**31 - 1),
+        metavar="K",
+        help="Seed of what is random: the same seed gives the same order and times.",
+        default=1,
+        record="seed",
+    )
+    results: ResultsOptions = group(ResultsOptions, out="runs/scenario-<number>-<time>")
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The engines, or the one that suits the task."""
+        return self.engine_names or (default_engine(self.task),)
+
+    @property
+    def most_rounds(self) -> int | None:
+        """Rounds of each case; None: until the outcome is known."""
+        return rounds_given(self.rounds, several=len(self.engines) > 1)
+
+    def choice(self) -> GridChoice:
+        """What is taken of the grids."""
+        from gridbench.scenario.grids import GridChoice
+
+        return GridChoice(
+            slides=self.slides,
+            split_data=self.split_data,
+            optional=self.optional,
+            quick=self.quick,
+            cores=self.cores,
+            sizes=self.sizes,
+        )
+
+    def times(self) -> TaskTimes:
+        """How task times come about."""
+        from gridbench.scenario.workloads import TaskTimes
+
+        scale = self.time_scale
+        if scale is None:
+            scale = QUICK_SCALE if self.quick else 1.0
+        seconds, share = self.stddev
+        return TaskTimes(
+            scale=scale, stddev=seconds, stddev_share=share, seed=self.seed, body=self.task
+        )
+
+    def place(self) -> WorkerPlace:
+        """Where workers are. InputError if options contradict each other."""
+        from gridbench.scenario.plan import WorkerPlace
+
+        if self.grid or self.server_names:
+            if self.nodes is not None or self.link is not None:
+                raise InputError(
+                    "--nodes and --link make links on this machine, where servers have no workers",
+                    remedy="leave them out, or leave out --grid and --server",
+                )
+            return WorkerPlace(servers=True)
+        if self.nodes is None:
+            if self.link is not None:
+                raise InputError(
+                    "--link gives the rate of links, and there are no links",
+                    remedy="add --nodes K, the number of nodes behind such links",
+                )
+            return WorkerPlace()
+        rate = parse_rate("--link", DEFAULT_LINK) if self.link is None else self.link
+        return WorkerPlace(nodes=self.nodes, rate=rate)
+
+    def record(self, place: WorkerPlace) -> dict[str, Any]:
+        """The options that all cases of a folder share: a folder is resumed with the same."""
+        times = self.times()
+        return {
+            **record_of(self),
+            "time_scale": times.scale,
+            "stddev": times.stddev,
+            "stddev_share": times.stddev_share,
+            "nodes": place.nodes,
+            "link_rate": place.rate,
+        }
 
 
 @click.command(
@@ -45,74 +278,17 @@ from gridbench.workload.options import parse_body, seed_option, stddev_option, t
     ),
 )
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@engines_option
-@click.option("--cores", metavar="LIST", help="Instead of the grid's, such as 1,10,100.")
-@click.option("--sizes", metavar="LIST", help="Instead of the grid's, such as 0,10KB,1MB.")
-@time_scale_option
-@task_option
-@click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
-@stddev_option
-@click.option(
-    "--slides/--report",
-    default=False,
-    help="The grids as the slides have them, or as the report does. [default: --report]",
-)
-@click.option(
-    "--split-data",
-    is_flag=True,
-    help="Scenario 6: the input is that of the whole job, and divided among its tasks.",
-)
-@click.option("--optional", is_flag=True, help="Scenario 1: two more cases, of 120 s.")
-@click.option(
-    "--nodes",
-    type=Count(1, 250),
-    metavar="K",
-    help="Nodes that gridbench emulates on this machine; needs root. [default: none]",
-)
-@link_option
-@grid_option
-@servers_option
-@start_option
-@start_timeout_option
-@rounds_option
-@click.option("--case-limit", type=SECONDS, metavar="S", help="Seconds that a case may take.")
-@limit_option
-@check_option
+@experiment_options(ScenarioParameters)
 @dry_run_option
-@seed_option
-@results_options("runs/scenario-<number>-<time>")
 def scenario(
     *,
     scenarios: tuple[str, ...],
-    engines: tuple[str, ...],
-    cores: str | None,
-    sizes: str | None,
-    time_scale: float | None,
-    body_name: str,
-    quick: bool,
-    stddev: str | None,
-    slides: bool,
-    split_data: bool,
-    optional: bool,
-    nodes: int | None,
-    link: str | None,
-    grid: Path | None,
-    servers: tuple[str, ...],
-    start: str,
-    start_timeout: float,
-    rounds: int | Literal["auto"] | None,
-    case_limit: float | None,
-    limit: float | None,
-    check: bool,
     dry_run: bool,
-    seed: int,
-    out: Path | None,
-    fresh: bool,
-    retry_failed: bool,
+    given: dict[str, Any],
     policy: Policy,
     printing: Printing,
 ) -> None:
-    """Run the cases of one or more scenarios, and report what they tell.
+    """Run the cases of one or more scenarios, and report the answers.
 
     \b
     1 shared      cores against shared data
@@ -130,70 +306,21 @@ def scenario(
     cluster; each case uses as many as it has cores.
 
     Cases that do not fit into memory, or into the time allowed, are skipped, and the results say
-    why. Each result is saved at once, so the same command with the same --out goes on where the one
-    before stopped, without cases that failed, if --retry-failed does not say otherwise. DIR then
-    holds cases.jsonl, report.html and the runs; with several scenarios, a
-    folder for each of them, and a report on all.
+    why. Each result is saved at once, so the same command with the same --out resumes. It repeats
+    failed cases only with --retry-failed. DIR then holds cases.jsonl, report.html and the runs;
+    with several scenarios, a folder for each of them, and a report on all.
 
     No case begins while other programs use the machine: gridbench names them and waits. Cases that
-    they disturb do not count (invalid). Exit status 1 says that a case failed, 3 that no case
-    counts for that reason.
+    they disturb do not count (invalid). Exit status 1: a case failed; 3: other programs disturbed
+    all cases.
     """
-    from gridbench.engines.servers import names_in
-    from gridbench.quantities import (
-        limit_of,
-        parse_cores,
-        parse_list,
-        parse_size,
-        parse_stddev,
-        scale_of,
-    )
-    from gridbench.scenario.command import run_scenarios
-    from gridbench.scenario.grids import Choice, parse_scenarios
-    from gridbench.scenario.plan import TimeLimits
-    from gridbench.scenario.request import ScenarioRequest, place_of
-    from gridbench.scenario.workloads import Times
+    from gridbench.experiment import run_experiment
+    from gridbench.scenario.experiment import ScenarioExperiment
+    from gridbench.scenario.grids import parse_scenarios
 
-    body = parse_body(body_name)
-    named = engines or (default_engine(body),)
-    place = place_of(nodes, link, servers=bool(grid or servers))
-    seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
-    sys.exit(
-        run_scenarios(
-            ScenarioRequest(
-                scenarios=parse_scenarios(scenarios),
-                engines=named,
-                choice=Choice(
-                    slides=slides,
-                    split_data=split_data,
-                    optional=optional,
-                    quick=quick,
-                    cores=parse_list("--cores", cores, parse_cores) if cores is not None else (),
-                    sizes=parse_list("--sizes", sizes, parse_size) if sizes is not None else (),
-                ),
-                times=Times(
-                    scale=scale_of(time_scale, quick=quick),
-                    stddev=seconds,
-                    stddev_share=share,
-                    seed=seed,
-                    body=body,
-                ),
-                place=place,
-                grid=grid,
-                names=names_in(servers),
-                start_timeout=start_timeout,
-                limits=TimeLimits(
-                    case=limit_of("--case-limit", case_limit), whole=limit_of("--limit", limit)
-                ),
-                rounds=rounds_given(rounds, several=len(named) > 1),
-                warm=start == "warm",
-                check=check,
-                folder=out,
-                fresh=fresh,
-                retry_failed=retry_failed,
-                dry_run=dry_run,
-                policy=policy,
-                printing=printing,
-            )
-        )
-    )
+    numbers = parse_scenarios(scenarios)
+    experiment = ScenarioExperiment(numbers, read_parameters(ScenarioParameters, given))
+    if dry_run:
+        experiment.list_cases(printing)
+    else:
+        sys.exit(run_experiment(experiment, experiment.parameters.results, policy, printing))

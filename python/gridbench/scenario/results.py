@@ -6,26 +6,25 @@ A folder of results holds `cases.jsonl`, of which a line is a `CaseResult`, `rep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from gridbench.engines.names import current_name
-from gridbench.errors import InputError
-from gridbench.jsonl_store import Form, Header, RecordFile, latest, load_records, open_records
+from gridbench.jsonl_store import Header, PlannedCase, RecordFile, ResultsForm
 
 CASES = "cases.jsonl"
 RUNS = "runs"
-REPORT = "report.html"
 
 Status = Literal["done", "skipped", "failed", "invalid"]
 Transport = Literal["one host", "links"]
-Identity = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
-    """What became of one case on one engine. Times are in seconds, sizes in bytes."""
+class ResultKey(PlannedCase):
+    """A case on one engine in one round."""
 
     scenario: int
     """1 to 6."""
@@ -34,6 +33,12 @@ class CaseResult:
     engine: str
     round: int = 0
     """From 0, if cases are repeated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult(ResultKey):
+    """What became of one case on one engine. Times are in seconds, sizes in bytes."""
+
     cores: int
     tasks: int
     sleep_s: float
@@ -57,8 +62,7 @@ class CaseResult:
     reason: str = ""
     """Why it is not `done`: one line; what it is a case of, and figures behind a colon."""
     again: bool = False
-    """It failed, and the reason may be other programs or an interruption: it is tried again when
-    the scenario goes on."""
+    """It failed, perhaps because of other programs or an interruption: resuming repeats it."""
     total_s: float | None = None
     """From t = 0 until the last result was in the client's hand; known also of invalid runs."""
     ideal_s: float | None = None
@@ -80,11 +84,6 @@ class CaseResult:
         object.__setattr__(self, "engine", current_name(self.engine))
 
     @property
-    def identity(self) -> Identity:
-        """What it is a result of: a later one takes the place of an earlier one."""
-        return self.case, self.engine, self.round
-
-    @property
     def reason_kind(self) -> str:
         """`reason` without the figures, which differ from run to run: they stand behind a colon."""
         return self.reason.partition(":")[0]
@@ -95,57 +94,66 @@ class CaseResult:
         return None if self.total_s is None or self.ideal_s is None else self.total_s - self.ideal_s
 
 
-FORM = Form(kind="gridbench scenario", of="a scenario", noun="case", record=CaseResult)
+FORM = ResultsForm(
+    kind="gridbench scenario",
+    of="results of a scenario",
+    noun="case",
+    record=CaseResult,
+    file=CASES,
+    command="gridbench scenario",
+)
 
 
-class CasesFile(RecordFile[CaseResult]):
-    """The file of a scenario's results, open to be added to."""
+class ScenarioFiles:
+    """The files of several scenarios, each in its folder, as one."""
 
-    def current(self) -> list[CaseResult]:
-        """The latest result of each case, in the order in which they were first tried."""
-        return latest(self.records)
+    def __init__(self, files: Mapping[int, RecordFile[CaseResult]], locks: ExitStack) -> None:
+        """`locks`: of their folders, released with the files."""
+        self._files = files
+        self._locks = locks
+        self.records = [one for file in files.values() for one in file.records]
 
+    def add(self, record: CaseResult) -> None:
+        """Append to the file of its scenario. A case that is skipped keeps an earlier result."""
+        if record.status == "skipped":
+            before = {one.identity: one for one in self.records}.get(record.identity)
+            if before and (before.status != "skipped" or before.reason == record.reason):
+                return
+        self.records.append(record)
+        self._files[record.scenario].add(record)
 
-def open_cases(folder: Path, header: Header, *, fresh: bool) -> CasesFile:
-    """The results in `folder`, or an empty file if there are none or `fresh`.
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._files.values():
+            file.close()
+        self._locks.close()
 
-    Raises InputError if the folder cannot be used, if the file is damaged, or if it is of another
-    machine, version, or choice of options.
-    """
-    path = folder / CASES
-    header, cases = open_records(path, FORM, header, fresh=fresh)
-    return CasesFile(path, header, cases)
+    def discard(self) -> None:
+        """Remove all files."""
+        for file in self._files.values():
+            file.discard()
 
 
 def folders_of_results(path: Path) -> list[Path]:
-    """The folders of results that `path` stands for: itself, or those of several scenarios in it.
-
-    None if it is something else.
-    """
+    """The folders of results in `path`: itself, or one for each scenario; else none."""
     if (path / CASES).is_file():
         return [path]
     return sorted(found.parent for found in path.glob(f"scenario-*/{CASES}"))
 
 
 def read_cases(folder: Path) -> list[CaseResult]:
-    """The latest result of each case in a folder of results; their folders are full paths.
+    """The latest result of each case in a folder; the folders of their runs are full paths.
 
-    It can be read while the scenario still runs. Raises InputError if there are none, or if the
-    file is damaged.
+    They can be read while the scenario runs. InputError if there are none, or if the file is
+    damaged.
     """
     return read_results(folder)[1]
 
 
 def read_results(folder: Path) -> tuple[Header, list[CaseResult]]:
-    """As `read_cases`, with what all of them have in common."""
-    if not (folder / CASES).is_file():
-        raise InputError(
-            f"holds no results of a scenario: there is no {CASES}",
-            file=folder,
-            remedy="give the folder that `gridbench scenario` has written",
-        )
-    header, cases = load_records(folder / CASES, FORM)
+    """The same, with what all of them have in common."""
+    header, cases = FORM.read(folder)
     return header, [
         replace(case, folder=None if case.folder is None else folder / case.folder)
-        for case in latest(cases)
+        for case in cases
     ]

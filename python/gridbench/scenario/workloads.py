@@ -17,7 +17,7 @@ _KB = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class TaskTimes:
     """How task times come about."""
 
     scale: float = 1.0
@@ -39,7 +39,7 @@ class Times:
         return self.scale * draw_task_times(case.tasks, case.sleep, self.deviation(case), self.seed)
 
 
-def write_workload(case: ScenarioCase, times: Times, folder: Path) -> Path:
+def write_workload(case: ScenarioCase, times: TaskTimes, folder: Path) -> Path:
     """Write set-up file and list of times into `folder`, for `gridbench run` as well.
 
     Returns the set-up file. InputError if they cannot be written.
@@ -60,7 +60,7 @@ def write_workload(case: ScenarioCase, times: Times, folder: Path) -> Path:
     return path
 
 
-def workload_of(case: ScenarioCase, times: Times, folder: Path) -> Workload:
+def workload_of(case: ScenarioCase, times: TaskTimes, folder: Path) -> Workload:
     """Write the workload and read it back: what runs is what the files say."""
     return read_workload(write_workload(case, times, folder), times.scale, times.body)
 

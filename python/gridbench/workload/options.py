@@ -16,7 +16,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.printing import json_option, print_json
 from gridbench.process.launch import PYTHON
-from gridbench.quantities import SECONDS, Count
+from gridbench.quantities import SECONDS, Count, Quantity
 from gridbench.workload.body import PROGRAM, SLEEP, SPIN, is_library
 from gridbench.workload.numbers import shown
 
@@ -85,33 +85,45 @@ def tasks_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def parse_body(text: str) -> str:
-    """The body that the option names, such that every process of this machine finds it.
+class TaskBody(Quantity[str]):
+    """What tasks do, named such that every process of this machine finds it."""
 
-    InputError if it is none, or cannot be used here.
-    """
-    if text in (SLEEP, SPIN):
-        return text
-    if is_library(text.rpartition(":")[0]):
-        return _library(text)
-    words = _words(text)
-    if ":" not in words[0] and os.sep in words[0]:
-        return _program(words)
-    if not _FUNCTION.match(text):
-        raise InputError(
-            f"--task: `{shown(text)}` names nothing that a task can do",
-            remedy=f"give {SLEEP}, {SPIN}, MODULE:FUNCTION of Python, LIBRARY.so:FUNCTION of C, or"
-            " ./PROGRAM",
+    name = "task"
+
+    def read(self, value: Any, folder: Path | None = None) -> str:
+        """The body. InputError if it cannot be used here."""
+        del folder
+        text = str(value)
+        if text in (SLEEP, SPIN):
+            return text
+        if is_library(text.rpartition(":")[0]):
+            return _library(text)
+        words = _words(text)
+        if ":" not in words[0] and os.sep in words[0]:
+            return _program(words)
+        if not _FUNCTION.match(text):
+            raise InputError(
+                f"`{shown(text)}` names nothing that a task can do",
+                remedy=f"give {SLEEP}, {SPIN}, MODULE:FUNCTION of Python, LIBRARY.so:FUNCTION of C,"
+                " or ./PROGRAM",
+            )
+        place, _, function = text.rpartition(":")
+        path, _, module = place.rpartition("/")
+        name = f"{os.path.abspath(path)}/{module}:{function}"
+        _try(
+            name,
+            f"{module}:{function}",
+            "a function of a module that Python finds here, or in this folder",
         )
-    place, _, function = text.rpartition(":")
-    folder, _, module = place.rpartition("/")
-    name = f"{os.path.abspath(folder)}/{module}:{function}"
-    _try(
-        name,
-        f"{module}:{function}",
-        "a function of a module that Python finds here, or in this folder",
-    )
-    return name
+        return name
+
+
+TASK_BODY = TaskBody()
+
+
+def parse_body(text: str) -> str:
+    """The body that `--task` names. InputError if it is none, or cannot be used here."""
+    return TASK_BODY.parse("--task", text)
 
 
 def _words(text: str) -> list[str]:
@@ -119,7 +131,7 @@ def _words(text: str) -> list[str]:
         return shlex.split(text) or [""]
     except ValueError as error:
         raise InputError(
-            f"--task: `{shown(text)}` is not a command: {error}", remedy="close the quotes"
+            f"`{shown(text)}` is not a command: {error}", remedy="close the quotes"
         ) from None
 
 
@@ -127,7 +139,7 @@ def _library(text: str) -> str:
     path, _, function = text.rpartition(":")
     if not os.path.isfile(path):
         raise InputError(
-            f"--task: there is no shared library `{shown(path)}`",
+            f"there is no shared library `{shown(path)}`",
             remedy="build it with `cc -O2 -shared -fPIC -o NAME.so NAME.c`",
         )
     name = f"{os.path.abspath(path)}:{function}"
@@ -145,7 +157,7 @@ def _program(words: list[str]) -> str:
     if not (os.path.isfile(path) and os.access(path, os.X_OK)):
         what = "is not executable" if os.path.isfile(path) else "does not exist"
         raise InputError(
-            f"--task: the program `{shown(words[0])}` {what}",
+            f"the program `{shown(words[0])}` {what}",
             remedy="give the path of a program, and its arguments in the same quotes, such as"
             " --task './model {seconds}'",
         )
@@ -160,9 +172,7 @@ def _try(name: str, told: str, remedy: str) -> None:
     if tried.returncode != 0:
         lines = tried.stderr.split("\n")
         why = next(filter(str.strip, reversed(lines)), f"status {tried.returncode}")
-        raise InputError(
-            f"--task: {told} cannot be used: {why.strip()[:300]}", remedy=f"give {remedy}"
-        )
+        raise InputError(f"{told} cannot be used: {why.strip()[:300]}", remedy=f"give {remedy}")
 
 
 @click.command(

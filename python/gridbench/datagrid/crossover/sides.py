@@ -40,9 +40,8 @@ from gridbench.run.load import load_run
 from gridbench.run.machine import available_memory
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import ScenarioCase
-from gridbench.scenario.messages import CaseOrder
-from gridbench.scenario.one import CaseOutcome, run_case
-from gridbench.scenario.workloads import Times, setup_of, write_workload
+from gridbench.scenario.run_case import CaseOrder, CaseOutcome, run_case
+from gridbench.scenario.workloads import TaskTimes, setup_of, write_workload
 from gridbench.terminal import say
 
 _SCENARIO = 0
@@ -150,7 +149,7 @@ class ComputeSide:
     def _run(
         self, engine: str, case: ScenarioCase, held: float, facts: EngineFacts, place: Path
     ) -> CaseOutcome:
-        setup = write_workload(case, Times(scale=held / _HELD), place)
+        setup = write_workload(case, TaskTimes(scale=held / _HELD), place)
         (place / "result").mkdir()
         order = CaseOrder(
             engine=engine,

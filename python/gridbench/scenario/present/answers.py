@@ -15,7 +15,7 @@ from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, counted, duration, percent, whole
 from gridbench.provisional import busy_in, marked
-from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.cases import MeasuredCase, engines_of
 from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
 from gridbench.statistics.interval import Interval
 
@@ -40,7 +40,7 @@ _GOOD = 0.9
 
 
 def answers(
-    scenario: int, cells: Sequence[Cell], *, again: bool = True
+    scenario: int, cells: Sequence[MeasuredCase], *, again: bool = True
 ) -> list[tuple[str, list[str]]]:
     """Engine and sentences, for each engine. `again`: the command that measured the cases can be
     run again, unlike that of logs."""
@@ -56,7 +56,7 @@ def answers(
     return found
 
 
-def _of(scenario: int, cells: Sequence[Cell]) -> list[str]:
+def _of(scenario: int, cells: Sequence[MeasuredCase]) -> list[str]:
     return [
         f"{name}: {sentence}" if name else sentence
         for name, group in (groups(scenario, cells) if cells else [])
@@ -64,7 +64,7 @@ def _of(scenario: int, cells: Sequence[Cell]) -> list[str]:
     ]
 
 
-def _nothing(own: Sequence[Cell], *, again: bool) -> str:
+def _nothing(own: Sequence[MeasuredCase], *, again: bool) -> str:
     """Why the cases of an engine give no answer."""
     count = sum(cell.counts for cell in own)
     if count:
@@ -76,7 +76,7 @@ def _nothing(own: Sequence[Cell], *, again: bool) -> str:
     )
 
 
-def _first(cells: Sequence[Cell]) -> list[str]:
+def _first(cells: Sequence[MeasuredCase]) -> list[str]:
     empty = {cell.one.cores: cell for cell in cells if cell.one.bytes_shared == 0}
     starts = {n: cell.figure("last_start", clocks=1) for n, cell in empty.items()}
     known = {n: start for n, start in starts.items() if start is not None}
@@ -103,7 +103,7 @@ def _first(cells: Sequence[Cell]) -> list[str]:
                 found.append(f"{told} added nothing that can be seen.")
     found += _jumps(
         {cell.one.bytes_shared: cell for cell in cells if cell.one.cores == most},
-        Cell.overhead,
+        MeasuredCase.overhead,
         f"shared data on {most:,} cores",
         "the total less the time of the tasks",
     )
@@ -129,7 +129,7 @@ def _start_up(starts: Mapping[int, Interval]) -> str:
     )
 
 
-def _second(cells: Sequence[Cell]) -> list[str]:
+def _second(cells: Sequence[MeasuredCase]) -> list[str]:
     found = []
     for sleep in sorted({cell.one.sleep_s for cell in cells}):
         own = {cell.one.bytes_in: cell for cell in cells if cell.one.sleep_s == sleep}
@@ -156,7 +156,7 @@ def _second(cells: Sequence[Cell]) -> list[str]:
     return found
 
 
-def _rule_of_thumb(cells: Sequence[Cell]) -> list[str]:
+def _rule_of_thumb(cells: Sequence[MeasuredCase]) -> list[str]:
     """The rule beside what was measured, with the rate of the tasks that take no time."""
     idle = [cell for cell in cells if cell.one.sleep_s == 0 and cell.one.bytes_in]
     if not idle:
@@ -177,14 +177,14 @@ def _rule_of_thumb(cells: Sequence[Cell]) -> list[str]:
     ]
 
 
-def _load(cell: Cell, rate: float) -> float:
+def _load(cell: MeasuredCase, rate: float) -> float:
     one = cell.one
     return transfer_load(
         min(one.cores, one.tasks), (one.bytes_in + one.bytes_out) / MEGABYTE, rate, one.sleep_s
     )
 
 
-def _third(cells: Sequence[Cell]) -> list[str]:
+def _third(cells: Sequence[MeasuredCase]) -> list[str]:
     found = []
     for cores in sorted({cell.one.cores for cell in cells}):
         own = sorted((c for c in cells if c.one.cores == cores), key=lambda c: c.one.tasks)
@@ -214,18 +214,22 @@ def _third(cells: Sequence[Cell]) -> list[str]:
     return found
 
 
-def _fourth(cells: Sequence[Cell]) -> list[str]:
+def _fourth(cells: Sequence[MeasuredCase]) -> list[str]:
     return _delay(
         cells, lambda cell: cell.one.bytes_in, "input", "first_dispatch", "later_dispatch"
     )
 
 
-def _fifth(cells: Sequence[Cell]) -> list[str]:
+def _fifth(cells: Sequence[MeasuredCase]) -> list[str]:
     return _delay(cells, lambda cell: cell.one.bytes_out, "output", "first_return", "later_return")
 
 
 def _delay(
-    cells: Sequence[Cell], size: Callable[[Cell], int], what: str, first: str, later: str
+    cells: Sequence[MeasuredCase],
+    size: Callable[[MeasuredCase], int],
+    what: str,
+    first: str,
+    later: str,
 ) -> list[str]:
     found = []
     most = max(cell.one.cores for cell in cells)
@@ -252,11 +256,14 @@ def _delay(
             )
         )
     return found + _jumps(
-        deepest, Cell.overhead, f"{what} on {most:,} cores", "the total less the time of the tasks"
+        deepest,
+        MeasuredCase.overhead,
+        f"{what} on {most:,} cores",
+        "the total less the time of the tasks",
     )
 
 
-def _sixth(cells: Sequence[Cell]) -> list[str]:
+def _sixth(cells: Sequence[MeasuredCase]) -> list[str]:
     found = []
     for work in sorted({work_of(cell) for cell in cells}, reverse=True):
         by_size = sorted(cells, key=lambda cell: cell.one.bytes_in)
@@ -286,7 +293,10 @@ def _sixth(cells: Sequence[Cell]) -> list[str]:
 
 
 def _jumps(
-    cells: Mapping[int, Cell], value: Callable[[Cell], Interval], what: str, cost: str
+    cells: Mapping[int, MeasuredCase],
+    value: Callable[[MeasuredCase], Interval],
+    what: str,
+    cost: str,
 ) -> list[str]:
     if 0 not in cells or len(cells) < 2:
         return []
@@ -302,7 +312,7 @@ def _jumps(
     ]
 
 
-def _tasks(cell: Cell) -> str:
+def _tasks(cell: MeasuredCase) -> str:
     return f"{cell.one.tasks:,} task{'s' if cell.one.tasks > 1 else ''}"
 
 
@@ -310,7 +320,7 @@ def _data(size: int) -> str:
     return compact_size(size) if size else "no data"
 
 
-_MAKERS: dict[int, Callable[[Sequence[Cell]], list[str]]] = {
+_MAKERS: dict[int, Callable[[Sequence[MeasuredCase]], list[str]]] = {
     1: _first,
     2: _second,
     3: _third,

@@ -11,7 +11,7 @@ from gridbench.formats import as_given, bit_rate, counted, duration, percent, pr
 from gridbench.jsonl_store import Header
 from gridbench.machine.rule import tolerated
 from gridbench.machine.words import DISTURBED, disturbed_count, sentence
-from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.cases import MeasuredCase, engines_of
 from gridbench.scenario.results import CaseResult
 from gridbench.workload.body import SLEEP
 from gridbench.workload.workload import Kind, kind_of
@@ -32,7 +32,7 @@ _FULL = 0.9
 def notices(
     header: Header,
     results: Sequence[CaseResult],
-    cells: Sequence[Cell],
+    cells: Sequence[MeasuredCase],
     groups: Sequence[Sequence[CaseResult]] = (),
 ) -> list[str]:
     """What could mislead someone who looks at the pictures only.
@@ -102,7 +102,9 @@ def _own_part(groups: Sequence[Sequence[CaseResult]]) -> list[str]:
     ]
 
 
-def _measured_once(groups: Sequence[Sequence[CaseResult]], cells: Sequence[Cell]) -> list[str]:
+def _measured_once(
+    groups: Sequence[Sequence[CaseResult]], cells: Sequence[MeasuredCase]
+) -> list[str]:
     """That repetitions are missing, with the engines if others have some."""
     times = [
         (names, [len(cell.results) for cell in cells if cell.one.engine in names])

@@ -13,7 +13,8 @@ from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, plain
 from gridbench.pages import render as pages
 from gridbench.pages.table import Table
-from gridbench.scenario.cells import Cell, engines_of
+from gridbench.results_folder import REPORT
+from gridbench.scenario.cases import MeasuredCase, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here, notices
@@ -22,7 +23,6 @@ from gridbench.scenario.present.parts import Part, parts_of
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, tiles, verdict
-from gridbench.scenario.results import REPORT
 
 
 def write_overall(folders: Sequence[Path], out: Path) -> None:
@@ -117,7 +117,7 @@ def _shortened(lines: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _compared(cells: Sequence[Cell]) -> Table | None:
+def _compared(cells: Sequence[MeasuredCase]) -> Table | None:
     engines = engines_of(cell.one for cell in cells)
     if len(engines) < 2:
         return None

@@ -19,7 +19,7 @@ from gridbench.report.data import most_tasks, page_data
 from gridbench.report.page import run_section
 from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import load_runs
-from gridbench.scenario.cells import Cell, cells_of, engines_of
+from gridbench.scenario.cases import MeasuredCase, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import (
@@ -105,7 +105,7 @@ def chart(picture: Picture) -> Chart:
     )
 
 
-def single_runs(cells: Sequence[Cell]) -> list[Study]:
+def single_runs(cells: Sequence[MeasuredCase]) -> list[Study]:
     """For each engine the case with the least and with the most data, of the most cores."""
     chosen: list[CaseResult] = []
     for engine in engines_of(cell.one for cell in cells):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.jsonl_store import Header
-from gridbench.scenario.cells import Cell, cells_of, engines_of
+from gridbench.scenario.cases import MeasuredCase, cells_of, engines_of
 from gridbench.scenario.results import CaseResult, read_results
 
 
@@ -40,7 +40,7 @@ class Part:
     name: str
     """The scenario's number, with where the results lie if other parts have the same one."""
     results: list[CaseResult]
-    cells: list[Cell]
+    cells: list[MeasuredCase]
 
     @property
     def scenario(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gridbench.formats import as_given
-from gridbench.scenario.cells import Cell
+from gridbench.scenario.cases import MeasuredCase
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.rates import Rates
 from gridbench.scenario.present.series import (
@@ -24,7 +24,7 @@ from gridbench.scenario.present.series import (
 )
 
 
-def pictures_of(scenario: int, cells: Sequence[Cell]) -> list[Picture]:
+def pictures_of(scenario: int, cells: Sequence[MeasuredCase]) -> list[Picture]:
     """The pictures of a scenario, all engines in each; only what can be drawn."""
     found: list[Picture] = []
     for number, (name, group) in enumerate(groups(scenario, cells) if cells else ()):
@@ -32,11 +32,11 @@ def pictures_of(scenario: int, cells: Sequence[Cell]) -> list[Picture]:
     return [picture for picture in found if picture.drawn]
 
 
-def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+def _first(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Picture]:
     sizes = sizes_of(cells, lambda cell: cell.one.bytes_shared)
     usual = min(cell.one.sleep_s for cell in cells)
 
-    def name(cell: Cell) -> str:
+    def name(cell: MeasuredCase) -> str:
         longer = f", {as_given(cell.one.sleep_s)}" if cell.one.sleep_s > usual else ""
         return cores_label(cell) + longer
 
@@ -81,13 +81,13 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
                 [cell for cell in cells if cell.one.sleep_s == usual],
                 lambda cell: f"{size_name(cell.one.bytes_shared)} shared",
                 lambda cell: f"{cell.one.cores:,}",
-                Cell.overhead,
+                MeasuredCase.overhead,
             ),
         ),
     ]
 
 
-def _second(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+def _second(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Picture]:
     sizes = sizes_of(cells, lambda cell: cell.one.bytes_in)
     by_sleep: Name = lambda cell: f"tasks of {as_given(cell.one.sleep_s)}"  # noqa: E731
     at_size: Name = lambda cell: size_name(cell.one.bytes_in)  # noqa: E731
@@ -116,17 +116,17 @@ def _second(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
             sizes,
             "total less ideal",
             "s",
-            lines_of(cells, by_sleep, at_size, Cell.overhead),
+            lines_of(cells, by_sleep, at_size, MeasuredCase.overhead),
         ),
     ]
 
 
-def _third(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+def _third(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Picture]:
     tasks = numbers_of(cells, lambda cell: cell.one.tasks)
     place: Name = lambda cell: f"{cell.one.tasks:,}"  # noqa: E731
     cores = len({cell.one.cores for cell in cells}) > 1
     parts: list[tuple[str, Value]] = [
-        ("total less ideal", Cell.overhead),
+        ("total less ideal", MeasuredCase.overhead),
         ("first task computing", lambda cell: cell.figure("first_start", clocks=1)),
         ("last worker computing", lambda cell: cell.figure("last_start", clocks=1)),
     ]
@@ -153,7 +153,7 @@ def _third(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
     ]
 
 
-def _fourth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+def _fourth(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Picture]:
     return _by_block(
         cells,
         mark,
@@ -166,7 +166,7 @@ def _fourth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
     )  # fmt: skip
 
 
-def _fifth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+def _fifth(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Picture]:
     return _by_block(
         cells,
         mark,
@@ -179,11 +179,11 @@ def _fifth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
 
 
 def _by_block(
-    cells: Sequence[Cell],
+    cells: Sequence[MeasuredCase],
     mark: str,
     suffix: str,
     *,
-    size: Callable[[Cell], int],
+    size: Callable[[MeasuredCase], int],
     what: str,
     ways: tuple[tuple[str, str], str, int],
     pace: tuple[str, str, int, str],
@@ -236,7 +236,7 @@ def _by_block(
             sizes,
             "total less ideal",
             "s",
-            lines_of(deepest, cores_label, at_size, Cell.overhead),
+            lines_of(deepest, cores_label, at_size, MeasuredCase.overhead),
         ),
         Picture(
             f"{what}-blocks-{mark}",
@@ -262,7 +262,7 @@ def _by_block(
     ]
 
 
-def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+def _sixth(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Picture]:
     tasks = numbers_of(cells, lambda cell: cell.one.tasks)
     found = []
     for work in sorted({work_of(cell) for cell in cells}, reverse=True):
@@ -282,7 +282,7 @@ def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
                         own,
                         size_label,
                         lambda cell: f"{cell.one.tasks:,}",
-                        Cell.total,
+                        MeasuredCase.total,
                     ),
                     *by_formula(own),
                 ],
@@ -291,7 +291,7 @@ def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
     return found
 
 
-_MAKERS: dict[int, Callable[[Sequence[Cell], str, str], list[Picture]]] = {
+_MAKERS: dict[int, Callable[[Sequence[MeasuredCase], str, str], list[Picture]]] = {
     1: _first,
     2: _second,
     3: _third,

@@ -15,7 +15,7 @@ from gridbench.formats import NOTHING, duration
 from gridbench.pages.table import Table
 from gridbench.published.figures import BINARY, Row, megabytes, table
 from gridbench.quantities import MB
-from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.cases import MeasuredCase, engines_of
 from gridbench.scenario.present.series import size_name
 
 SYMPHONY = "Platform Symphony (published)"
@@ -50,7 +50,7 @@ class Comparison:
         }
 
 
-def comparisons(scenario: int, cells: Sequence[Cell]) -> list[Comparison]:
+def comparisons(scenario: int, cells: Sequence[MeasuredCase]) -> list[Comparison]:
     """The tables of a scenario, each with one row at least. Only cases that count are in them."""
     good = [cell for cell in cells if cell.counts and _cores_used(cell) <= _CORES]
     engines = engines_of(cell.one for cell in good)
@@ -66,7 +66,7 @@ class Beside:
     """Titles, what is said of them, and tables; none if no case is like a published one."""
 
 
-def section(scenario: int, cells: Sequence[Cell]) -> Beside:
+def section(scenario: int, cells: Sequence[MeasuredCase]) -> Beside:
     """The tables of a scenario; a sentence alone if no case is like a published one."""
     found = comparisons(scenario, cells)
     if not found:
@@ -89,7 +89,7 @@ def section(scenario: int, cells: Sequence[Cell]) -> Beside:
     return beside
 
 
-def _none(scenario: int, cells: Sequence[Cell]) -> str:
+def _none(scenario: int, cells: Sequence[MeasuredCase]) -> str:
     if not any(cell.counts for cell in cells):
         return "No case counts, so that there is nothing to compare."
     told = f"The published runs were on {_CORES} cores, and no case here is like one of them."
@@ -97,7 +97,7 @@ def _none(scenario: int, cells: Sequence[Cell]) -> str:
     return f"{told} {_COLD}" if cold and scenario in _WITHOUT_START_UP else told
 
 
-def _first(cells: Sequence[Cell]) -> Iterable[Comparison]:
+def _first(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     start = Comparison("Start-up", _STARTED)
     after = Comparison(
         "Shared data, start-up left out",
@@ -119,7 +119,7 @@ def _first(cells: Sequence[Cell]) -> Iterable[Comparison]:
     return [start, after]
 
 
-def _second(cells: Sequence[Cell]) -> Iterable[Comparison]:
+def _second(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     found = Comparison(
         "Tasks of 1 s: from the queue to the start, start-up left out",
         "Mean of the first 100 of 200 tasks on 100 cores, with this much data to each.",
@@ -132,7 +132,7 @@ def _second(cells: Sequence[Cell]) -> Iterable[Comparison]:
     return [found]
 
 
-def _third(cells: Sequence[Cell]) -> Iterable[Comparison]:
+def _third(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     start = Comparison(
         "Start-up",
         f"{_STARTED} The published values of several runs are means, and are of scenario 6.",
@@ -153,7 +153,7 @@ def _third(cells: Sequence[Cell]) -> Iterable[Comparison]:
     return [start]
 
 
-def _fourth(cells: Sequence[Cell]) -> Iterable[Comparison]:
+def _fourth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     first = Comparison(
         "From the queue to the start: first 100 of 200 tasks, start-up left out",
         "Mean on 100 cores, with this much data to each task.",
@@ -182,7 +182,7 @@ def _fourth(cells: Sequence[Cell]) -> Iterable[Comparison]:
     return [first, span, later]
 
 
-def _fifth(cells: Sequence[Cell]) -> Iterable[Comparison]:
+def _fifth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     span = Comparison(
         "Returns of the first 100 tasks, start-up left out",
         "From the first to the last result in the client's hand, on 100 cores, with this much"
@@ -198,7 +198,7 @@ def _fifth(cells: Sequence[Cell]) -> Iterable[Comparison]:
     return [span]
 
 
-def _sixth(cells: Sequence[Cell]) -> Iterable[Comparison]:
+def _sixth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     start = Comparison("Start-up", _STARTED)
     beside = Comparison(
         "What it cost besides, start-up left out",
@@ -228,7 +228,7 @@ def _sixth(cells: Sequence[Cell]) -> Iterable[Comparison]:
     return [start, beside, whole]
 
 
-def _start_up(cell: Cell, cells: Iterable[Cell]) -> float | None:
+def _start_up(cell: MeasuredCase, cells: Iterable[MeasuredCase]) -> float | None:
     """Seconds until the last of the workers with a task began, without any data."""
     one = cell.one
     for other in cells:
@@ -238,11 +238,11 @@ def _start_up(cell: Cell, cells: Iterable[Cell]) -> float | None:
     return None
 
 
-def _cores_used(cell: Cell) -> int:
+def _cores_used(cell: MeasuredCase) -> int:
     return min(cell.one.cores, cell.one.tasks)
 
 
-def _warm(cells: Iterable[Cell], *, tasks: int) -> list[Cell]:
+def _warm(cells: Iterable[MeasuredCase], *, tasks: int) -> list[MeasuredCase]:
     return [
         cell
         for cell in cells
@@ -250,7 +250,7 @@ def _warm(cells: Iterable[Cell], *, tasks: int) -> list[Cell]:
     ]
 
 
-def _value(cell: Cell, name: str) -> float | None:
+def _value(cell: MeasuredCase, name: str) -> float | None:
     found = cell.figure(name)
     return None if found is None else found.value
 
@@ -282,7 +282,7 @@ _STARTED = (
     "Published: until the workers were there, waiting for the batch system included. Ours: until"
     " the last of the workers that had a task began to compute, without data, from a cold start."
 )
-_MAKERS: dict[int, Callable[[Sequence[Cell]], Iterable[Comparison]]] = {
+_MAKERS: dict[int, Callable[[Sequence[MeasuredCase]], Iterable[Comparison]]] = {
     1: _first,
     2: _second,
     3: _third,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from gridbench.formats import bit_rate, percent
-from gridbench.scenario.cells import Cell
+from gridbench.scenario.cases import MeasuredCase
 from gridbench.scenario.present.series import (
     MEGABIT,
     Value,
@@ -31,7 +31,7 @@ class Rates:
     """The rates of a picture, and which were refused: what exceeds its link was not transferred in
     the time that it was divided by."""
 
-    def __init__(self, cells: Sequence[Cell], size: Callable[[Cell], int]) -> None:
+    def __init__(self, cells: Sequence[MeasuredCase], size: Callable[[MeasuredCase], int]) -> None:
         self.cells = cells
         self.size = size
         self.refused: list[str] = []
@@ -39,7 +39,7 @@ class Rates:
     def shared(self) -> Value:
         """At which shared data reached all cores of a case together."""
 
-        def rate(cell: Cell) -> Interval | None:
+        def rate(cell: MeasuredCase) -> Interval | None:
             start = cell.figure("last_start", clocks=1)
             added = shared_transfer(cell, self.cells)
             amount = cell.one.cores * self.size(cell) * MEGABIT
@@ -50,7 +50,7 @@ class Rates:
     def one_task(self, pace: str, clocks: int) -> Value:
         """Of a single task, from the median step between successive stamps of the first block."""
 
-        def rate(cell: Cell) -> Interval | None:
+        def rate(cell: MeasuredCase) -> Interval | None:
             step, before = (_step(one, pace, clocks) for one in self._pair(cell))
             added = None if step is None or before is None else step.minus(before)
             return self._possible(cell, "one task", self.size(cell) * MEGABIT, step, added)
@@ -60,7 +60,7 @@ class Rates:
     def block(self, pace: str, clocks: int) -> Value:
         """Of the first block, from the time in which its data travelled."""
 
-        def rate(cell: Cell) -> Interval | None:
+        def rate(cell: MeasuredCase) -> Interval | None:
             span, before = (_per_task(one, pace, clocks) for one in self._pair(cell))
             added = None if span is None or before is None else span.minus(before)
             return self._possible(cell, "block", self.size(cell) * MEGABIT, span, added)
@@ -71,7 +71,7 @@ class Rates:
         """From client to scheduler, from the smallest step of submit times: of logs, in which
         handing a task over may be sending its data."""
 
-        def rate(cell: Cell) -> Interval | None:
+        def rate(cell: MeasuredCase) -> Interval | None:
             if cell.one.engine != "log":
                 return None
             step, before = (one and one.figure("submit_step") for one in self._pair(cell))
@@ -105,13 +105,13 @@ class Rates:
             )
         return told
 
-    def _pair(self, cell: Cell) -> tuple[Cell, Cell | None]:
+    def _pair(self, cell: MeasuredCase) -> tuple[MeasuredCase, MeasuredCase | None]:
         """A case, and the same without data."""
         return cell, without_data(cell, self.cells, self.size)
 
     def _possible(
         self,
-        cell: Cell,
+        cell: MeasuredCase,
         what: str,
         amount: float,
         whole: Interval | None,
@@ -139,14 +139,14 @@ class Rates:
         return Interval(value, min(slow.low, value), max(value, min(fast.high, limit)))
 
 
-def _limit(cell: Cell) -> float:
+def _limit(cell: MeasuredCase) -> float:
     if cell.one.link_rate:
         # As the report counts: its Mbit are 1/8 of 1,024 x 1,024 bytes.
         return cell.one.link_rate / 8 * MEGABIT
     return _MEMORY
 
 
-def _step(cell: Cell | None, pace: str, clocks: int) -> Interval | None:
+def _step(cell: MeasuredCase | None, pace: str, clocks: int) -> Interval | None:
     """The median step, which lies within its scatter, that of rounds, and what clocks move it.
 
     Clocks of hosts that differ at random scatter the steps. If they are regular, clocks can be
@@ -162,7 +162,7 @@ def _step(cell: Cell | None, pace: str, clocks: int) -> Interval | None:
     return Interval(step.value, step.low - noise, step.high + noise)
 
 
-def _per_task(cell: Cell | None, pace: str, clocks: int) -> Interval | None:
+def _per_task(cell: MeasuredCase | None, pace: str, clocks: int) -> Interval | None:
     """The span by the number of tasks that came in it."""
     span = cell.figure(f"{pace}_span", clocks=clocks) if cell else None
     if cell is None or span is None:

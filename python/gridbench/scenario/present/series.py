@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE, NINFG, SYMPHONY
 from gridbench.formats import compact_size, rounded
-from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.cases import MeasuredCase, engines_of
 from gridbench.scenario.present.curves import Line
 from gridbench.statistics.interval import Interval
 
-Value = Callable[[Cell], Interval | None]
-Name = Callable[[Cell], str]
+Value = Callable[[MeasuredCase], Interval | None]
+Name = Callable[[MeasuredCase], str]
 
 MEGABIT = MEGABITS_PER_MEGABYTE / MEGABYTE
 """Per byte: as the report counts, in which 1 MB are 8 Mbit."""
 
 
-def by_formula(cells: Sequence[Cell]) -> list[Line]:
+def by_formula(cells: Sequence[MeasuredCase]) -> list[Line]:
     """What the original report's formulas say of the systems that it measured, without data."""
     lines = []
     for system in (SYMPHONY, NINFG):
@@ -31,7 +31,7 @@ def by_formula(cells: Sequence[Cell]) -> list[Line]:
     return lines
 
 
-def groups(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
+def groups(scenario: int, cells: Sequence[MeasuredCase]) -> list[tuple[str, list[MeasuredCase]]]:
     """Cells that belong together in pictures and sentences, with what tells the groups apart.
 
     Where the grid has one number of cores, others that were chosen are looked at by themselves.
@@ -55,17 +55,17 @@ def groups(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]
     return found if len(found) > 1 else [("", group) for _, group in found]
 
 
-def work_of(cell: Cell) -> float:
+def work_of(cell: MeasuredCase) -> float:
     """Scenario 6: seconds of all tasks together, scaled."""
     return rounded(cell.one.sleep_s * cell.one.tasks, 6)
 
 
-def size_label(cell: Cell) -> str:
+def size_label(cell: MeasuredCase) -> str:
     """Scenario 6: the input of each task, in words."""
     return f"{compact_size(cell.one.bytes_in)} to each task" if cell.one.bytes_in else "no data"
 
 
-def shared_transfer(cell: Cell, cells: Iterable[Cell]) -> Interval | None:
+def shared_transfer(cell: MeasuredCase, cells: Iterable[MeasuredCase]) -> Interval | None:
     """Seconds that shared data added to the start of the last worker; None without a case that
     has none."""
     empty = without_data(cell, cells, lambda one: one.one.bytes_shared)
@@ -74,7 +74,9 @@ def shared_transfer(cell: Cell, cells: Iterable[Cell]) -> Interval | None:
     return None if start is None or before is None else start.minus(before)
 
 
-def without_data(cell: Cell, cells: Iterable[Cell], size: Callable[[Cell], int]) -> Cell | None:
+def without_data(
+    cell: MeasuredCase, cells: Iterable[MeasuredCase], size: Callable[[MeasuredCase], int]
+) -> MeasuredCase | None:
     """The same case without data."""
     one = cell.one
     return next(
@@ -89,7 +91,7 @@ def without_data(cell: Cell, cells: Iterable[Cell], size: Callable[[Cell], int])
     )
 
 
-def lines_of(cells: Iterable[Cell], name: Name, place: Name, value: Value) -> list[Line]:
+def lines_of(cells: Iterable[MeasuredCase], name: Name, place: Name, value: Value) -> list[Line]:
     """A line for each engine and name, with a point of each cell that has it."""
     ordered = sorted(cells, key=_order)
     engines = engines_of(cell.one for cell in ordered)
@@ -105,12 +107,12 @@ def lines_of(cells: Iterable[Cell], name: Name, place: Name, value: Value) -> li
     return list(lines.values())
 
 
-def _order(cell: Cell) -> tuple[float, ...]:
+def _order(cell: MeasuredCase) -> tuple[float, ...]:
     one = cell.one
     return one.cores, one.sleep_s, one.bytes_shared, one.bytes_in, one.bytes_out, one.tasks
 
 
-def limit_lines(cells: Sequence[Cell], places: Sequence[str]) -> list[Line]:
+def limit_lines(cells: Sequence[MeasuredCase], places: Sequence[str]) -> list[Line]:
     """The rate of the client's link, where there is one."""
     rates = {cell.one.link_rate for cell in cells if cell.one.link_rate}
     lines = []
@@ -124,7 +126,7 @@ def limit_lines(cells: Sequence[Cell], places: Sequence[str]) -> list[Line]:
     return lines
 
 
-def cores_label(cell: Cell) -> str:
+def cores_label(cell: MeasuredCase) -> str:
     """`1 core`, `100 cores`."""
     return f"{cell.one.cores:,} core{'s' if cell.one.cores > 1 else ''}"
 
@@ -134,11 +136,11 @@ def size_name(size: int) -> str:
     return compact_size(size) if size else "0"
 
 
-def sizes_of(cells: Iterable[Cell], size: Callable[[Cell], int]) -> list[str]:
+def sizes_of(cells: Iterable[MeasuredCase], size: Callable[[MeasuredCase], int]) -> list[str]:
     """The sizes of an axis, rising."""
     return [size_name(value) for value in sorted({size(cell) for cell in cells})]
 
 
-def numbers_of(cells: Iterable[Cell], number: Callable[[Cell], int]) -> list[str]:
+def numbers_of(cells: Iterable[MeasuredCase], number: Callable[[MeasuredCase], int]) -> list[str]:
     """The numbers of an axis, rising."""
     return [f"{value:,}" for value in sorted({number(cell) for cell in cells})]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gridbench.scenario.cells import cells_of
+from gridbench.scenario.cases import cells_of
 from gridbench.scenario.present.answers import QUESTIONS, answers
 from gridbench.scenario.present.notes import COUNTS_HEAD, counts, measured_here
 from gridbench.scenario.present.verdict import verdict

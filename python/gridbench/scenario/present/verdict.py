@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 from gridbench.formats import amount, counted, duration, plain, times
 from gridbench.provisional import busy_in, provisional
-from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.cases import MeasuredCase, engines_of
 from gridbench.statistics.claims import ENOUGH
 
-Overheads = dict[tuple[object, ...], Cell]
+Overheads = dict[tuple[object, ...], MeasuredCase]
 """The cells of an engine that cost something, by what was run."""
 
 _TILES = 5
 
 
-def overheads(cells: Sequence[Cell], *, disturbed: bool = False) -> dict[str, Overheads]:
+def overheads(cells: Sequence[MeasuredCase], *, disturbed: bool = False) -> dict[str, Overheads]:
     """For each engine its cells that count, or are just `disturbed`, if those are wanted too."""
     found: dict[str, Overheads] = {name: {} for name in engines_of(cell.one for cell in cells)}
     for cell in cells:
@@ -35,7 +35,7 @@ def ratios_of(mine: Overheads, others: Overheads) -> list[float]:
     ]
 
 
-def tiles(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+def tiles(cells: Sequence[MeasuredCase]) -> list[tuple[str, str]]:
     """What engines cost beside the tasks, in the median of the cases that count on all of them;
     of one engine alone, of all its cases. Of two engines also the ratio of the sentence: the median
     of ratios is not the ratio of medians."""
@@ -55,7 +55,7 @@ def tiles(cells: Sequence[Cell]) -> list[tuple[str, str]]:
     return told
 
 
-def verdict(cells: Sequence[Cell]) -> str:
+def verdict(cells: Sequence[MeasuredCase]) -> str:
     """One sentence. An engine has won if it cost less than the next one in most cases, by more
     than their repeated runs differ; anything less is a provisional answer."""
     count = overheads(cells)

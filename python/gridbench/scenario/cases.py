@@ -16,7 +16,7 @@ _FINEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MeasuredCase:
     """A case on one engine: all its rounds that count or, if none does, all that were measured."""
 
     results: tuple[CaseResult, ...]
@@ -80,7 +80,7 @@ class Cell:
         return found
 
 
-def cells_of(results: Iterable[CaseResult]) -> list[Cell]:
+def cells_of(results: Iterable[CaseResult]) -> list[MeasuredCase]:
     """The cases that were measured, in the order in which they first appear."""
     groups: dict[tuple[str, str], list[CaseResult]] = {}
     for result in results:
@@ -89,7 +89,7 @@ def cells_of(results: Iterable[CaseResult]) -> list[Cell]:
     found = []
     for group in groups.values():
         good = tuple(result for result in group if result.status == "done")
-        found.append(Cell(good or tuple(group), bool(good)))
+        found.append(MeasuredCase(good or tuple(group), bool(good)))
     return found
 
 

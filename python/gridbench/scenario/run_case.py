@@ -1,4 +1,4 @@
-"""Running one case on one engine, in a process of its own that is watched and can be ended."""
+"""Runs one case on one engine, in a process of its own that is watched and can be ended."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Literal
 
 import psutil
 
+from gridbench.engines.servers import Servers
 from gridbench.formats import as_given, size
 from gridbench.machine.available import available_processors
 from gridbench.machine.load import Load, Moment, reading
@@ -18,8 +21,9 @@ from gridbench.machine.rule import judged, tolerated
 from gridbench.process.child import Child, Ended
 from gridbench.process.leftovers import Leftovers
 from gridbench.records import RecordError, from_record
+from gridbench.run.client import EngineFacts
 from gridbench.run.machine import available_memory
-from gridbench.scenario.messages import Answer, CaseOrder
+from gridbench.workload.body import SLEEP
 
 RUNS_CASES = "gridbench.scenario.child"
 """The module of such processes."""
@@ -30,10 +34,51 @@ _TAIL = 3  # lines of what the process has printed that are told if it fails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseOrder:
+    """One case on one engine."""
+
+    engine: str
+    setup: Path
+    folder: Path
+    """Where the run goes; it must exist and be empty."""
+    time_scale: float
+    body: str = SLEEP
+    """What tasks do: see `gridbench.workload.body`."""
+    warm: bool
+    check: bool
+    start_timeout: float
+    facts: EngineFacts
+    """What the engine has said of itself."""
+    namespaces: tuple[str, ...] = ()
+    """Network namespaces for the workers, in turn; none: they are beside the client."""
+    began: Moment | None = None
+    """The machine's clocks before the process was started that is to run it, or earlier."""
+    analysed: bool = True
+    """What was measured is looked at in that process; else by who has ordered it."""
+    servers: Servers | None = None
+    """Servers that have the workers, of which as many as the case has cores are used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseAnswer:
+    """How it went."""
+
+    status: Literal["done", "failed", "invalid", "interrupted"]
+    reason: str = ""
+    total_s: float | None = None
+    ideal_s: float | None = None
+    returned: int = 0
+    """Tasks that came back."""
+    figures: dict[str, float] = field(default_factory=dict)
+    load: Load | None = None
+    """What others did while it was measured; None: it was not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOutcome:
     """What came of it."""
 
-    answer: Answer
+    answer: CaseAnswer
     began: Moment
     """The machine's clocks when it began."""
     took: float
@@ -80,13 +125,13 @@ def run_case(
     )
 
 
-def _answer(child: Child, look: Callable[[], object]) -> Answer:
+def _answer(child: Child, look: Callable[[], object]) -> CaseAnswer:
     try:
-        return from_record(Answer, child.receive(math.inf, look))
+        return from_record(CaseAnswer, child.receive(math.inf, look))
     except (Ended, RecordError):
         how = f"its process {child.ending()}"
         told = "; ".join(child.last_lines(_TAIL))
-        return Answer(status="failed", reason=f"{how}: {told}" if told else how)
+        return CaseAnswer(status="failed", reason=f"{how}: {told}" if told else how)
 
 
 class _Watch:
