@@ -348,23 +348,23 @@ bench-micro: compilers install engines ## compare all engines, in an hour, and w
 .PHONY: bench-simulate
 bench-simulate: compilers install simgrid ## hold the simulator against SimGrid and real runs, and simulate large grids
 	@mkdir -p docs/benchmarks
-	$(BIN)/python -m benchmarks.pages.simulate --out docs/benchmarks/simulate.json
-	$(BIN)/python -m benchmarks.pages.simulated_runs --out docs/benchmarks/simulated-runs.json
+	$(BIN)/python -m benchmarks.pages.simulate costs --out docs/benchmarks/simulate.json
+	$(BIN)/python -m benchmarks.pages.simulate runs --out docs/benchmarks/simulated-runs.json
 
 .PHONY: bench-advice
 bench-advice: install ## run what is advised for ten works beside other splits, in some 15 minutes
 	@mkdir -p docs/benchmarks
-	$(BIN)/python -m benchmarks.pages.first_advice --out docs/benchmarks/first-advice.json
-	$(BIN)/python -m benchmarks.pages.advice --out docs/benchmarks/advice.json
+	$(BIN)/python -m benchmarks.pages.advice calls --out docs/benchmarks/first-advice.json
+	$(BIN)/python -m benchmarks.pages.advice splits --out docs/benchmarks/advice.json
 
 .PHONY: bench-scenarios
 bench-scenarios: install gridengine ## run scenarios on Grid Engine beside what is published, in 30 minutes
-	@python/benchmarks/pages/scenarios
+	@$(BIN)/python -m benchmarks.pages.recipes scenarios
 
 .PHONY: bench-measured
 bench-measured: compilers install ## run the scenarios on this machine with gridrpc, a pool and Ray, in 65 minutes
 	$(BIN)/gridbench engines install ray
-	@python/benchmarks/pages/measured
+	@$(BIN)/python -m benchmarks.pages.measured
 
 .PHONY: bench-hosts
 bench-hosts: compilers openssl links sshd install engines ## measure many machines beside the network and Ray, Dask, MPI
@@ -387,7 +387,7 @@ bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks 
 
 .PHONY: bench-sync-storage
 bench-sync-storage: install gfarm ## measure files and directories of many workers at once, as root, in eight minutes
-	@python/benchmarks/pages/sync-storage
+	@$(BIN)/python -m benchmarks.pages.recipes sync-storage
 
 .PHONY: bench-server
 bench-server: compilers openssl rpc-peers install ## measure a server beside bare TLS, gRPC, Pyro5, Ray Serve and MLServer
@@ -399,7 +399,7 @@ bench-server: compilers openssl rpc-peers install ## measure a server beside bar
 .PHONY: bench-crossover
 bench-crossover: install datagrid-engines ## bring shared data by compute grids and data grids, in 10 minutes
 	$(BIN)/gridbench engines install ray
-	@python/benchmarks/pages/crossover
+	@$(BIN)/python -m benchmarks.pages.recipes crossover
 
 .PHONY: bench-data
 bench-data: install datagrid-engines ## measure data grids: the three scenarios, the driver, loading, open and closed loops

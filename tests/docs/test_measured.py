@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.pages import measured_tables as made
+from benchmarks.pages import measured as made
 from gridbench.errors import InputError
 from gridbench.formats import percent
 from gridbench.quantities import KB, MB
@@ -32,17 +32,17 @@ def test_a_table_without_its_place_is_told() -> None:
         made.with_tables(PAGE.replace("## Ray\n", "## Others\n"), tables)
 
 
-def cost(engine: made.Engine, scenario: int, cores: int, tasks: int, data: int = 0) -> float:
+def cost(engine: made.EngineRecords, scenario: int, cores: int, tasks: int, data: int = 0) -> float:
     """The overhead of a case, seconds."""
-    return cell(engine, made.Case(scenario, cores, tasks, data)).overhead().value
+    return cell(engine, made.ComparedCase(scenario, cores, tasks, data)).overhead().value
 
 
-def more(engine: made.Engine, scenario: int, cores: int, tasks: int, data: int) -> float:
+def more(engine: made.EngineRecords, scenario: int, cores: int, tasks: int, data: int) -> float:
     """What data costs beside none."""
     return cost(engine, scenario, cores, tasks, data) - cost(engine, scenario, cores, tasks)
 
 
-def cell(engine: made.Engine, case: made.Case) -> MeasuredCase:
+def cell(engine: made.EngineRecords, case: made.ComparedCase) -> MeasuredCase:
     """Its runs, of which some have to count."""
     found = engine.cell(case)
     assert found is not None, case
@@ -55,17 +55,17 @@ def spread(found: MeasuredCase) -> str:
     return f"{min(overheads):.2f} to {max(overheads):.2f} s"
 
 
-def efficiency(engine: made.Engine, data: int, sleep: float) -> str:
+def efficiency(engine: made.EngineRecords, data: int, sleep: float) -> str:
     """Of 200 tasks on 100 cores."""
-    return percent(cell(engine, made.Case(2, 100, 200, data, sleep)).efficiency().value, 0)
+    return percent(cell(engine, made.ComparedCase(2, 100, 200, data, sleep)).efficiency().value, 0)
 
 
-def soonest(engine: made.Engine, seconds: float, data: int = 0) -> tuple[int, float]:
+def soonest(engine: made.EngineRecords, seconds: float, data: int = 0) -> tuple[int, float]:
     """Into how many tasks that much work on 100 cores is split best, and seconds until its end."""
     cells = (
         one
         for tasks in (1, 10, 25, 50, 100, 200, 400, 1000)
-        for one in engine.cells(made.Case(6, 100, tasks, data))
+        for one in engine.cells(made.ComparedCase(6, 100, tasks, data))
         if round(one.one.sleep_s * tasks, 9) == seconds
     )
     best = min(cells, key=lambda one: one.total().value)
@@ -99,7 +99,7 @@ def told() -> Iterator[str]:
         for data in (0, 10 * KB, 100 * KB, MB)
     )
     yield f"cost native workers {blocks * 1e3:.0f} ms more than one"
-    once, thrice = (made.Case(5, 400, tasks, 10 * MB) for tasks in (400, 1200))
+    once, thrice = (made.ComparedCase(5, 400, tasks, 10 * MB) for tasks in (400, 1200))
     yield f"cost native workers {spread(cell(NATIVE, once))} in different runs"
     yield f"1,200 outputs {spread(cell(NATIVE, thrice))}"
 

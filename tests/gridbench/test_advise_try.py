@@ -499,7 +499,7 @@ def test_the_map_is_drawn(driver, model: PipelineModel, tmp_path: Path) -> None:
 
 def test_the_benchmark_of_advice(saved: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.pages.advice", "--from", saved,
+        [sys.executable, "-m", "benchmarks.pages.advice", "splits", "--from", saved,
          "--only", "2 s on 10", "--rounds", "2", "--try-limit", "0.4", "--out", "advice.json"],
         env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
         timeout=DEADLINE,

@@ -1,14 +1,25 @@
-"""The advice for ten works beside what they take when divided in other ways.
+"""Measurements behind docs/advice.md.
 
-For each, the engine is calibrated, as `gridbench advise --try` does it, and the advised split is
-run beside 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks, as far as they fit.
+    python -m benchmarks.pages.advice splits [--out FILE.json]
+    python -m benchmarks.pages.advice calls [--out FILE.json]
+
+`splits` runs the advised split of ten works beside 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks, as
+far as they fit. For each work, the engine is calibrated as by `gridbench advise --try`.
+
+`calls` measures how long `gridbench advise` takes without a saved model: for twelve jobs, half of
+them with data, of 0.5 s to 100 s of work on 2 to 100 cores, three times each. It keeps the seconds
+of each call and the intervals of its answers, and takes about three minutes on a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -60,10 +71,15 @@ CORES = 100
 """For these two."""
 
 
-def main() -> int:
+def measure_splits(chosen: argparse.Namespace) -> int:
     """Measure, keep all of it, print a table. Exit status 1: something could not be measured; 3:
     nothing can be claimed, as other programs used the machine."""
-    chosen = options()
+    if chosen.rounds < 1 or not chosen.try_limit > 0:
+        raise InputError("--rounds and --try-limit must be above 0")
+    if not any(chosen.only in name for name in WORKS):
+        raise InputError(
+            f"no work has `{chosen.only}` in its name", remedy=f"there are: {'; '.join(WORKS)}"
+        )
     console = Console(stderr=True, highlight=False)
     effort = TrialEffort(rounds=chosen.rounds, limit=chosen.try_limit)
     record: dict[str, Any] = {
@@ -105,9 +121,8 @@ def main() -> int:
     return int(missing) or policy.exit_status(claims=claims)
 
 
-def options() -> argparse.Namespace:
-    """From the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages.advice", description=__doc__)
+def add_split_options(parser: argparse.ArgumentParser) -> None:
+    """Options of `splits`."""
     parser.add_argument("--engine", help="default: gridrpc-native, or the only one of --from")
     parser.add_argument(
         "--from",
@@ -122,20 +137,7 @@ def options() -> argparse.Namespace:
         default=6.0,
         help="seconds; splits that are expected to take longer are left out",
     )
-    parser.add_argument(
-        "--accept-load",
-        action="store_true",
-        default=bool(os.environ.get("GRIDBENCH_ACCEPT_LOAD")),
-        help="measure although other programs use the machine",
-    )
     parser.add_argument("--only", default="", help="works in whose name this stands")
-    parser.add_argument("--out", type=Path, help="keep all values as JSON")
-    chosen = parser.parse_args()
-    if chosen.rounds < 1 or not chosen.try_limit > 0:
-        parser.error("--rounds and --try-limit must be above 0")
-    if not any(chosen.only in name for name in WORKS):
-        parser.error(f"no work has `{chosen.only}` in its name; there are: {'; '.join(WORKS)}")
-    return chosen
 
 
 def short_and_long(chosen: argparse.Namespace, console: Console, policy: Policy) -> dict[str, Any]:
@@ -186,6 +188,99 @@ def print_table(rows: list[str], verdicts: Counter[str], both: dict[str, Any]) -
         for one in both["works"]
     ]
     print(f"Advised for {'; for '.join(splits)}.")
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+FIRST_WORKS = (
+    "0.5s --cores 2",
+    "2s --cores 10",
+    "10s --cores 50",
+    "20s --cores 100",
+    "60s --cores 20",
+    "100s --cores 2",
+)
+DATA = ("--input 100MB", "--input-per-task 1MB", "--input 20MB --shared 5MB")
+TIMES = 3
+
+
+def measure_calls(chosen: argparse.Namespace) -> int:
+    """Measure, keep all of it, print what it took."""
+    policy = Policy(accept=chosen.accept_load, wait=0.0 if chosen.accept_load else WAIT)
+    console = Console(stderr=True, highlight=False)
+    record: dict[str, Any] = {
+        "machine": machine_facts(),
+        "versions": versions(),
+        "complete": False,
+        "jobs": [],
+    }
+    save_record(chosen.out, record)  # a file that cannot be written is told before the work
+    jobs = [
+        *(f"--work {work}" for work in FIRST_WORKS),
+        *(f"--work {work} {DATA[number % len(DATA)]}" for number, work in enumerate(FIRST_WORKS)),
+    ]
+    for job in jobs:
+        found = [advised_call(job, policy, console) for _ in range(TIMES)]
+        record["jobs"].append({"options": job, "answers": found})
+        save_record(chosen.out, record)
+        took = ", ".join(f"{one['seconds']:.2f} s" for one in found)
+        print(f"{job}: {took}", flush=True)
+    save_record(chosen.out, record | {"complete": True})
+    for what, some in (
+        ("without data", jobs[: len(FIRST_WORKS)]),
+        ("with data", jobs[len(FIRST_WORKS) :]),
+    ):
+        each = [
+            one["seconds"]
+            for job in record["jobs"]
+            if job["options"] in some
+            for one in job["answers"]
+        ]
+        print(f"{what}: {median(each):.1f} s, {min(each):.1f} to {max(each):.1f}")
+    return 0
+
+
+def advised_call(job: str, policy: Policy, console: Console) -> dict[str, Any]:
+    """One call: its seconds, and the interval of the expected total."""
+    settle(policy, console)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "gridbench", "advise", *job.split()]
+        accept = ["--accept-load"] if policy.accept else []
+        begin = time.monotonic()
+        ran = subprocess.run(
+            [*command, "--task", "sleep", "--renew", "--json", "-q", *accept, "--out", folder],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+            stdout=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+        took = time.monotonic() - begin
+    if ran.returncode:
+        raise InputError(f"`gridbench advise {job}` has failed", remedy="see above")
+    expected = json.loads(ran.stdout)["expected"]
+    return {"seconds": took} | {name: expected[name] for name in ("low", "total", "high")}
+
+
+def main() -> int:
+    """Measure what the command line names."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pages.advice",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    each = parser.add_subparsers(required=True, metavar="{splits,calls}")
+    splits, calls = each.add_parser("splits"), each.add_parser("calls")
+    add_split_options(splits)
+    splits.set_defaults(measure=measure_splits)
+    calls.set_defaults(measure=measure_calls)
+    for one in (splits, calls):
+        one.add_argument("--out", type=Path, help="keep all values as JSON")
+        one.add_argument(
+            "--accept-load",
+            action="store_true",
+            default=bool(os.environ.get("GRIDBENCH_ACCEPT_LOAD")),
+            help="measure although other programs use the machine",
+        )
+    chosen = parser.parse_args()
+    return int(chosen.measure(chosen))
 
 
 if __name__ == "__main__":

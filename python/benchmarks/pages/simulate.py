@@ -1,8 +1,17 @@
-"""What simulations take, and the pipeline model beside SimGrid on the same cases.
+"""Measurements behind docs/simulate.md.
 
-The cases of both are tasks of 1 MB over one link of 1 Gbit/s, ten for each core, uneven times;
-time, memory and stamps are compared. Large grids are simulated by `gridbench simulate` alone, and
-kept as JSON. A simulation that takes longer than it may is ended, and shown as such.
+    python -m benchmarks.pages.simulate costs [--out FILE.json]
+    python -m benchmarks.pages.simulate runs [--out FILE.json]
+
+`costs` compares time, memory and stamps of the pipeline model with SimGrid's on the same cases:
+tasks of 1 MB over one link of 1 Gbit/s, ten for each core, of uneven times. Large grids are
+simulated by `gridbench simulate` alone. A simulation that takes too long is ended, and shown as such.
+
+`runs` compares real runs of gridrpc-native on this machine with simulated ones. Tasks sleep for
+0.01 s to 3 s, 1 to 100 of them for each of 1 to 400 workers, with cold and warm starts. All are
+compared with the built-in profile; those with more workers than the others, with a model that is
+fitted to the others. It takes about three minutes on a quiet machine; disturbed runs are repeated
+up to three times.
 """
 
 from __future__ import annotations
@@ -10,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +27,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,16 +58,8 @@ class Took:
     """The peak of one process, MB."""
 
 
-def main() -> None:
+def measure_simulations(chosen: argparse.Namespace) -> None:
     """Print tables, and keep the values of large grids."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pages.simulate", description=__doc__
-    )
-    parser.add_argument("--cores", type=int, nargs="*", default=[1_000, 10_000])
-    parser.add_argument("--large", type=int, default=100_000, help="cores of large grids")
-    parser.add_argument("--out", type=Path, help="keeps what large grids took as JSON")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds for each simulation")
-    chosen = parser.parse_args()
     if chosen.cores:
         beside_simgrid(chosen.cores, chosen.limit)
     large_grids(chosen.large, chosen.limit, chosen.out)
@@ -150,6 +154,108 @@ def measured(work: Callable[[], object], limit: float) -> Took | None:
 def cell(found: Took | None) -> str:
     """Time and memory."""
     return f"{found.processor:.1f} | {found.memory:.0f}" if found else "ended | "
+
+
+WORKERS = (1, 2, 5, 10, 20, 50, 100, 200, 400)
+EACH = ((1, 3.0), (3, 1.0), (10, 0.1), (100, 0.01))
+"""Tasks of each worker, and their seconds."""
+FITTED_TO = 200
+"""The most workers of runs to which a model is fitted."""
+TRIES = 3
+
+SETUP = """\
+<BenchmarkSetup>
+<NTasks> {tasks} </NTasks>
+<NNodes> {workers} </NNodes>
+<InputFile> seconds </InputFile>
+<TaskDataSize> 0 </TaskDataSize>
+<SharedDataSize> 0 </SharedDataSize>
+<WriteDataSize> 0 </WriteDataSize>
+</BenchmarkSetup>
+"""
+
+
+def compare_runs(chosen: argparse.Namespace) -> None:
+    """Run and compare all, and keep the figures."""
+    with tempfile.TemporaryDirectory() as name:
+        fitted, further = Path(name, "fitted"), Path(name, "further")
+        for number, (workers, (each, seconds)) in enumerate(product(WORKERS, EACH)):
+            start = ("cold", "warm")[(number + number // len(EACH)) % 2]
+            folder = fitted if workers <= FITTED_TO else further
+            told = f"{workers} workers, each {each} x {seconds} s, {start}"
+            print(told, flush=True)
+            if not measured_run(workers, each, seconds, start, folder / told):
+                print(f"{told}: disturbed {TRIES} times, left out", file=sys.stderr)
+        model = Path(name, "model.json")
+        output_of("model", str(fitted), "--no-test", "--out", str(model), "-q")
+        kept: dict[str, Any] = {
+            "machine": machine_facts(),
+            "fitted to at most": FITTED_TO,
+            "built in": compared(Path(name)),
+            "fitted": compared(further, "--profile", str(model)),
+        }
+    for way in ("built in", "fitted"):
+        print(way, kept[way]["errors"])
+    if chosen.out is not None:
+        chosen.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def measured_run(workers: int, each: int, seconds: float, start: str, folder: Path) -> bool:
+    """Whether nobody disturbed it; the folder then has the run."""
+    with tempfile.TemporaryDirectory() as name:
+        setup, tasks = Path(name, "setup.xml"), workers * each
+        setup.write_text(SETUP.format(tasks=tasks, workers=workers), encoding="ascii")
+        Path(name, "seconds").write_text(f"{seconds}\n" * tasks, encoding="ascii")
+        for _ in range(TRIES):
+            shutil.rmtree(folder, ignore_errors=True)
+            command = ["run", str(setup), "--start", start, "--no-check", "--wait-for-quiet=120"]
+            ended = gridbench(*command, "--out", str(folder), "-q")
+            if ended.returncode == 0:
+                return True
+            if ended.returncode != 3:
+                sys.exit(ended.stderr)
+    shutil.rmtree(folder, ignore_errors=True)
+    return False
+
+
+def compared(folder: Path, *profile: str) -> dict[str, Any]:
+    """Totals of the runs in a folder, measured and simulated, and their errors."""
+    (found,) = json.loads(output_of("simulate", "--against", str(folder), *profile, "--json"))
+    return dict(found)
+
+
+def output_of(*arguments: str) -> str:
+    """What gridbench prints; if it fails, this ends with its words."""
+    ended = gridbench(*arguments)
+    if ended.returncode:
+        sys.exit(ended.stderr)
+    return ended.stdout
+
+
+def gridbench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of it."""
+    command = [sys.executable, "-m", "gridbench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def main() -> None:
+    """Measure what the command line names."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pages.simulate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    each = parser.add_subparsers(required=True, metavar="{costs,runs}")
+    costs, runs = each.add_parser("costs"), each.add_parser("runs")
+    costs.add_argument("--cores", type=int, nargs="*", default=[1_000, 10_000])
+    costs.add_argument("--large", type=int, default=100_000, help="cores of large grids")
+    costs.add_argument("--out", type=Path, help="keep what large grids took as JSON")
+    costs.add_argument("--limit", type=float, default=300.0, help="seconds for each simulation")
+    costs.set_defaults(measure=measure_simulations)
+    runs.add_argument("--out", type=Path, help="keep the figures as JSON")
+    runs.set_defaults(measure=compare_runs)
+    chosen = parser.parse_args()
+    chosen.measure(chosen)
 
 
 if __name__ == "__main__":

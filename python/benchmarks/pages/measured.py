@@ -1,19 +1,26 @@
-"""Puts tables of what docs/benchmarks/measured keeps into docs/measured.md.
+"""Measurements behind docs/measured.md: the six scenarios with gridrpc, a process pool and Ray.
 
---models: files that `gridbench model --json` has written, named like the folders of kept cases,
-such as native.json. The errors of these models are kept first.
+    python -m benchmarks.pages.measured [RUNS]
+    python -m benchmarks.pages.measured --tables [NAME.json]...
+
+Results are in RUNS (runs/measured), where an interrupted call resumes. Their cases are copied to
+docs/benchmarks/measured, with the errors of models that are fitted to them, and the tables of the
+page are made anew. `--tables` only makes the tables; the files are what `gridbench model --json`
+has written, named like the folders of kept cases, such as native.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pages.recipes import ROOT, gridbench, keep, run
 from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, percent, size
@@ -21,8 +28,6 @@ from gridbench.jsonl_store import latest, load_records
 from gridbench.quantities import KB, MB
 from gridbench.scenario.cases import MeasuredCase, cells_of
 from gridbench.scenario.results import CASES, FORM, CaseResult, folders_of_results
-
-ROOT = Path(__file__).resolve().parents[3]
 
 PAGE = ROOT / "docs" / "measured.md"
 KEPT = ROOT / "docs" / "benchmarks" / "measured"
@@ -48,7 +53,7 @@ GRIDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ComparedCase:
     """What is the same on all engines; bytes, and seconds of a task's sleep if it matters."""
 
     scenario: int
@@ -67,17 +72,23 @@ class Case:
 
 
 BESIDE_RAY = {
-    "no data": [Case(3, 100, tasks) for tasks in (1, 10, 100, 1000, 10_000)],
-    "10 MB shared": [Case(1, cores, cores, 10 * MB) for cores in (1, 10, 50, 100, 200, 400)],
-    "10 MB to each": [Case(4, cores, 2 * cores, 10 * MB) for cores in (1, 10, 50, 100, 200, 400)],
-    "10 MB of each": [Case(5, cores, 2 * cores, 10 * MB) for cores in (1, 10, 50, 100, 200, 400)],
-    "1 MB in and out of each": [Case(2, 100, 200, MB, 1.0)],
+    "no data": [ComparedCase(3, 100, tasks) for tasks in (1, 10, 100, 1000, 10_000)],
+    "10 MB shared": [
+        ComparedCase(1, cores, cores, 10 * MB) for cores in (1, 10, 50, 100, 200, 400)
+    ],
+    "10 MB to each": [
+        ComparedCase(4, cores, 2 * cores, 10 * MB) for cores in (1, 10, 50, 100, 200, 400)
+    ],
+    "10 MB of each": [
+        ComparedCase(5, cores, 2 * cores, 10 * MB) for cores in (1, 10, 50, 100, 200, 400)
+    ],
+    "1 MB in and out of each": [ComparedCase(2, 100, 200, MB, 1.0)],
 }
 """Cases whose row is shown if Ray has run them, by their data in words."""
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineRecords:
     """All records that are kept of an engine, in the order in which they were written."""
 
     records: Sequence[CaseResult]
@@ -96,28 +107,28 @@ class Engine:
         """Runs that were done undisturbed."""
         return sum(one.status == "done" for one in self.runs)
 
-    def cells(self, case: Case) -> Iterator[MeasuredCase]:
+    def cells(self, case: ComparedCase) -> Iterator[MeasuredCase]:
         """Of the case, if a run of it counts: a cell for each way of splitting the work."""
         held = (one for one in self.records if case.holds(one))
         return (cell for cell in cells_of(latest(held)) if cell.counts)
 
-    def cell(self, case: Case) -> MeasuredCase | None:
+    def cell(self, case: ComparedCase) -> MeasuredCase | None:
         """The only one of these; None if no run counts."""
         return next(self.cells(case), None)
 
-    def overhead(self, case: Case) -> float | None:
+    def overhead(self, case: ComparedCase) -> float | None:
         """Median over the runs that count, seconds; None if there are none."""
         found = self.cell(case)
         return None if found is None else found.overhead().value
 
 
-Kept = Mapping[str, Engine]
+KeptRecords = Mapping[str, EngineRecords]
 
 
-def read_kept(kept: Path = KEPT) -> Kept:
+def read_kept(kept: Path = KEPT) -> KeptRecords:
     """What is kept of each engine. InputError if a file is damaged."""
     return {
-        name: Engine(
+        name: EngineRecords(
             [
                 record
                 for folder in folders_of_results(kept / name)
@@ -145,7 +156,7 @@ def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def tables(kept: Kept, errors: Mapping[str, Any]) -> dict[str, list[str]]:
+def tables(kept: KeptRecords, errors: Mapping[str, Any]) -> dict[str, list[str]]:
     """The lines of each table of the page, by the heading that it stands under."""
     return {
         "Runs": list(runs_table(kept)),
@@ -155,7 +166,7 @@ def tables(kept: Kept, errors: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def runs_table(kept: Kept) -> Iterator[str]:
+def runs_table(kept: KeptRecords) -> Iterator[str]:
     """How many runs there were, and what became of them."""
     yield "| engine | runs | counted | disturbed | skipped | failed | repeated | minutes |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|"
@@ -173,19 +184,21 @@ def runs_table(kept: Kept) -> Iterator[str]:
         yield f"| {told} | {' | '.join(f'{number:,}' for number in numbers)} |"
 
 
-def grid_table(kept: Kept, scenario: int, grids: Iterable[tuple[int, int]]) -> Iterator[str]:
+def grid_table(kept: KeptRecords, scenario: int, grids: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Overheads in milliseconds over the size of the data, for each grid and engine."""
     shown = " | ".join("none" if data == 0 else size(data) for data in SIZES)
     yield f"| cores, tasks | engine | {shown} |"
     yield f"|---|---|{'---:|' * len(SIZES)}"
     for cores, tasks in grids:
         for name in COMPARED:
-            values = (kept[name].overhead(Case(scenario, cores, tasks, data)) for data in SIZES)
+            values = (
+                kept[name].overhead(ComparedCase(scenario, cores, tasks, data)) for data in SIZES
+            )
             first = f"{cores:,}, {tasks:,} " if name == COMPARED[0] else ""
             yield f"| {first}| {ENGINES[name]} | {' | '.join(map(milliseconds, values))} |"
 
 
-def ray_table(kept: Kept) -> Iterator[str]:
+def ray_table(kept: KeptRecords) -> Iterator[str]:
     """Overheads in seconds of the cases that Ray has run, beside those of gridrpc."""
     beside = ("ray", "python", "native")
     yield f"| cores, tasks | data | {' | '.join(ENGINES[name] for name in beside)} |"
@@ -199,7 +212,7 @@ def ray_table(kept: Kept) -> Iterator[str]:
                 yield f"| {case.cores:,}, {case.tasks:,}{long} | {data} | {cells} |"
 
 
-def errors_table(kept: Kept, errors: Mapping[str, Any]) -> Iterator[str]:
+def errors_table(kept: KeptRecords, errors: Mapping[str, Any]) -> Iterator[str]:
     """How wrong models are about runs that they were not fitted to."""
     yield "| engine | held out | cases, with weighty overhead | overhead | total |"
     yield "|---|---|---:|---:|---:|"
@@ -255,26 +268,64 @@ def with_tables(page: str, made: Mapping[str, Sequence[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> None:
-    """Keep errors, if they are given, and write the page."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.pages.measured_tables", description=__doc__
-    )
-    parser.add_argument("--models", type=Path, nargs="+", default=[], metavar="NAME.json")
-    chosen = parser.parse_args()
+SCENARIOS = ("6", "3", "2", "1", "4", "5")
+CHOSEN = ("--time-scale", "0.01", "--sizes", "0,10KB,100KB,1MB,10MB")
+MEASURED = {
+    "native": ("gridrpc-native", "--rounds", "3", "--seed", "12"),
+    "pool": ("process-pool", "--case-limit", "40"),
+    "python": ("gridrpc-python", "--case-limit", "40", "--rounds", "2", "--seed", "6"),
+}
+"""Engines that run all scenarios, with their options, by the names of their folders."""
+RAY = ("ray", "--case-limit", "40", "--limit", "140", "--seed", "5")
+
+
+def measure(runs: Path) -> list[Path]:
+    """Measure what is missing in the folder, and keep its cases. Returns the models of its runs."""
+    for name, (engine, *options) in MEASURED.items():
+        run("scenario", *SCENARIOS, *CHOSEN, "--engine", engine, *options, "--out", runs / name)
+    # Ray would take hours for all cases. With a limit for each scenario there are some of each.
+    for scenario in SCENARIOS:
+        folder = runs / "ray" / f"scenario-{scenario}"
+        run("scenario", scenario, *CHOSEN, "--engine", *RAY, "--out", folder)
+    models = []
+    for name in ENGINES:
+        for folder in sorted((runs / name).glob("scenario-*")):
+            keep(folder / CASES, KEPT / name / folder.name / CASES)
+        # Ray may have too few runs for a model; its predictions are left out then.
+        ended = gridbench("model", runs / name, "--json", stdout=subprocess.PIPE)
+        if ended.returncode == 0:
+            models.append(runs / f"{name}.json")
+            models[-1].write_text(ended.stdout, encoding="utf-8")
+    return models
+
+
+def write_tables(models: Iterable[Path]) -> None:
+    """Keep the errors of the models, and write the page."""
     errors = read_errors()
-    for path in chosen.models:
+    for path in models:
         errors[path.stem] = reduced(json.loads(path.read_text(encoding="utf-8")))
     errors = {name: errors[name] for name in ENGINES if name in errors}
     write_file(KEPT / ERRORS, json.dumps(errors, indent=1) + "\n")
-    made = tables(read_kept(), errors)
-    write_file(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), made))
+    write_file(PAGE, with_tables(PAGE.read_text(encoding="utf-8"), tables(read_kept(), errors)))
     print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+def main() -> None:
+    """Measure, unless only the tables are wanted, and write the page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pages.measured",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", type=Path, nargs="?", default=ROOT / "runs" / "measured")
+    parser.add_argument("--tables", type=Path, nargs="*", metavar="NAME.json")
+    chosen = parser.parse_args()
+    write_tables(measure(chosen.runs) if chosen.tables is None else chosen.tables)
 
 
 if __name__ == "__main__":
     try:
         main()
     except InputError as error:
-        print(f"measured_tables: {error}", file=sys.stderr)
+        print(f"bench-measured: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
