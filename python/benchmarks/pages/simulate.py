@@ -5,7 +5,7 @@
 
 `costs` compares time, memory and stamps of the pipeline model with SimGrid's on the same cases:
 tasks of 1 MB over one link of 1 Gbit/s, ten for each core, of uneven times. Large grids are
-simulated by `gridbench simulate` alone. A simulation that takes too long is ended, and shown as such.
+simulated by `gridbench simulate` alone. A simulation that takes too long is ended and shown so.
 
 `runs` compares real runs of gridrpc-native on this machine with simulated ones. Tasks sleep for
 0.01 s to 3 s, 1 to 100 of them for each of 1 to 400 workers, with cold and warm starts. All are
