@@ -15,8 +15,7 @@ from typing import Any
 
 import click
 
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.records import RecordError, from_record
@@ -68,7 +67,7 @@ class _Results:
     extent: str
     complete: bool
     areas: dict[str, _Table]
-    points: tuple[Point, ...] | None = None
+    points: tuple[DataPoint, ...] | None = None
     """None: it is an older file."""
 
 

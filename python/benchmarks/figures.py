@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal
 
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.statistics.claims import excludes_equality
 from gridbench.statistics.series import Series
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from benchmarks.figures import Area, AreaCase, Row, Target, Values
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.formats import as_given, round_amount
 from gridbench.statistics.series import Series
 from gridbench.workload.calls import spin

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.figures import Area, AreaCase, Row, Target, Values
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.workload.calls import same
 from gridrpc import Grid
 

@@ -13,7 +13,7 @@ import numpy as np
 import gridrpc
 from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.measuring import run_apart
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.formats import round_amount
 from gridbench.process.memory import footprint, tree
 from gridbench.workload.calls import read

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.figures import Area, AreaCase, Row, Target, Values
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.workload.calls import PAGE, same
 from gridrpc import Call, Executor, Grid, WorkerLost
 

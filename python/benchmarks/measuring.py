@@ -9,10 +9,8 @@ from typing import Any, Protocol
 
 from benchmarks.figures import Area, AreaCase, Values
 from benchmarks.requirements import launch_with_benchmarks
-from gridbench.bench.plan import Item, Session
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
-from gridbench.bench.session import Limits, Repeats, Runner
+from gridbench.bench.points import DataPoint, Points
+from gridbench.bench.session import Item, Limits, RepeatBudget, Runner, Session
 from gridbench.engines.environments import our_launch
 from gridbench.formats import as_given
 from gridbench.process.interrupt import Stopped
@@ -29,7 +27,7 @@ class Watcher(Protocol):
     def glance(self) -> None:
         """It goes on: called ten times a second."""
 
-    def end(self, number: int, case: AreaCase, point: Point) -> None:
+    def end(self, number: int, case: AreaCase, point: DataPoint) -> None:
         """It has ended, and is kept."""
 
 
@@ -144,10 +142,10 @@ def _run(
     session = Session(name=case.name, imports=imports, items=(item,))
     # Its start is within its limit, and nothing is repeated.
     limits = Limits(start=limit, item=0.0)
-    runner = Runner(limits, leftovers, Repeats(0.0), save=points.add, check=look)
     launch = launch_with_benchmarks(case.python_of) if case.python_of else our_launch()
-    runner.run(session, [item], launch, number)
+    with Runner(limits, leftovers, RepeatBudget(0.0), note=points.add, check=look) as runner:
+        points.add(runner.measure(session, item, launch, number))
 
 
-def _not_run(case: AreaCase, number: int, status: Status, why: str) -> Point:
-    return Point(workload=case.name, round=number, status=status, why=why)
+def _not_run(case: AreaCase, number: int, status: Status, why: str) -> DataPoint:
+    return DataPoint(workload=case.name, round=number, status=status, why=why)

@@ -15,8 +15,8 @@ import numpy as np
 
 import gridrpc
 from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
+from gridbench.bench.points import Points
 from gridbench.bench.programs import built, numbers
-from gridbench.bench.series import Points
 
 _BYTES = 100_000_000
 _ORDER = 1000

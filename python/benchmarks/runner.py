@@ -29,8 +29,7 @@ from benchmarks.figures import Area, AreaCase, Extent, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of, print_area
 from gridbench.atomic_write import replace_file, write_file
-from gridbench.bench.points import Point, stands
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points, stands
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
 from gridbench.formats import about, processors
@@ -204,7 +203,7 @@ class _Watcher:
         """It goes on."""
         self._steps.glance()
 
-    def end(self, number: int, case: AreaCase, point: Point) -> None:
+    def end(self, number: int, case: AreaCase, point: DataPoint) -> None:
         """It has ended, and is kept: what did not give all its values is told at once."""
         self._steps.end(point.seconds)
         self._save()
@@ -229,7 +228,7 @@ def _earlier(request: AreaRequest, record: dict[str, Any], console: Console) -> 
         before = json.loads(text)
         if before["complete"]:
             return Points()
-        every = [from_record(Point, point) for point in before["points"]]
+        every = [from_record(DataPoint, point) for point in before["points"]]
     except OSError:  # it is not there; or it cannot be written either, which is told then
         return Points()
     except (ValueError, RecursionError, TypeError, KeyError, RecordError):

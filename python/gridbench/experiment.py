@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gridbench.errors import InputError
+from gridbench.formats import about
 from gridbench.jsonl_store import (
     Header,
     ResultsForm,
@@ -38,7 +39,7 @@ from gridbench.results_folder import (
 from gridbench.results_lock import sole_use
 from gridbench.run.machine import new_header
 from gridbench.shared_options import ResultsOptions
-from gridbench.terminal import new_console
+from gridbench.terminal import new_console, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -314,6 +315,11 @@ def _measure(
     cannot be run, after those of the others."""
     failed: dict[Hashable, InputError] = {}
     console = new_console(quiet=True) if experiment.shows_progress else bench.console
+    if seconds := experiment.seconds(todo):
+        say(
+            console,
+            f"this takes about {about(seconds)}; Ctrl-C stops it, and the same command resumes",
+        )
     with Steps(console, experiment.noun, len(todo), transient=False) as steps:
         bench.steps = steps
         for number, one in enumerate(todo):

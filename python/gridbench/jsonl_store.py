@@ -190,7 +190,7 @@ class ResultsForm(Form[A]):
         return RecordFile(path, header, records)
 
     def read(self, source: Path) -> tuple[Header, list[A]]:
-        """Header and latest attempts of a folder or file, also while more are made.
+        """Header and the records that count of a folder or file, also while more are added.
 
         Raises InputError if there are none, or if the file is damaged.
         """
@@ -201,7 +201,11 @@ class ResultsForm(Form[A]):
                 remedy=f"give the folder that `{self.command}` has written",
             )
         header, records = load_records(folder_of(source) / self.file, self)
-        return header, latest(records)
+        return header, self.counting(records)
+
+    def counting(self, records: Iterable[A]) -> list[A]:
+        """The records that count: the last of each identity."""
+        return latest(records)
 
 
 def folder_of(source: Path) -> Path:

@@ -123,15 +123,18 @@ def argument(
     *,
     metavar: str | None = None,
     default: Any = None,
+    multiple: bool = False,
     in_files: bool = True,
     older_name: str = "",
     record: str = "",
 ) -> Any:
-    """A parameter that is an argument of the command, which may be left out."""
+    """A parameter that is an argument of the command, which may be left out; `multiple`: it takes
+    any number of words."""
     declared = Declaration(
         flags=(),
         quantity=quantity,
         metavar=metavar,
+        multiple=multiple,
         in_files=in_files,
         older_name=older_name,
         record=record,
@@ -188,7 +191,13 @@ def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Comman
     """What is given stays as it is written, as a file may have it as well."""
     kind = click.Choice(list(one.quantity.values)) if isinstance(one.quantity, Choice) else None
     if not one.flags:
-        return click.argument(name, required=False, metavar=one.metavar, type=kind)
+        return click.argument(
+            name,
+            required=False,
+            metavar=one.metavar,
+            type=kind,
+            nargs=-1 if one.multiple else 1,
+        )
     default_text = one.default_text or _shown(one.quantity, default)
     extra = [one.quantity.limits, f"default: {default_text}" if default_text else ""]
     told = "; ".join(filter(None, extra))

@@ -13,8 +13,7 @@ from blocks import ROOT
 from benchmarks import data, hosts, server, sync
 from benchmarks.figures import Area, Extent
 from benchmarks.table import markdown_of
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from gridbench.formats import amount, percent
 from gridbench.records import from_record
 from gridbench.result_kind import kind_of
@@ -39,7 +38,7 @@ BENCH: dict[str, Callable[[Extent], Iterable[Area]]] = {
 def test_tables_of_bench_are_those_of_the_kept_points(name: str) -> None:
     """docs/benchmarks/hosts.md, sync.md, data.md and server.md."""
     record = read(f"{name}.json")
-    points = Points(from_record(Point, one) for one in record["points"])
+    points = Points(from_record(DataPoint, one) for one in record["points"])
     shown = page(f"benchmarks/{name}.md")
     measured = [
         area for area in BENCH[name](Extent(record["extent"])) if area.name in record["areas"]

@@ -12,10 +12,10 @@ import crossover_results
 import datagrid_cases
 import sync_rounds
 from benchmarks.check import rules_for as benchmarks_rules_for
-from gridbench.bench.points import Point, PointsFile, open_points
+from gridbench.bench.points import DataPoint
 from gridbench.datagrid.record import DataGridCase as DataCase
 from gridbench.jsonl_store import Header
-from gridbench.micro.figures import RESULTS, Extent, Results
+from gridbench.micro.record import FORM, RESULTS, Completeness, Results
 from gridbench.micro.results import results_of
 from gridbench.result_kind import rules_for
 from gridbench.rules import Finding
@@ -87,10 +87,10 @@ HEADER = Header(
 )
 
 
-def points_of(rounds: int = 2, **changes: Any) -> list[Point]:
+def points_of(rounds: int = 2, **changes: Any) -> list[DataPoint]:
     """Of null calls; `changes` are those of the points of Ray in the last round."""
     found = [
-        Point(
+        DataPoint(
             workload="null_call",
             engine=engine,
             round=number,
@@ -106,16 +106,16 @@ def points_of(rounds: int = 2, **changes: Any) -> list[Point]:
 
 
 def micro_folder(
-    folder: Path, points: list[Point], change: Callable[[Results], Results] = lambda one: one
+    folder: Path, points: list[DataPoint], change: Callable[[Results], Results] = lambda one: one
 ) -> Path:
     """As `gridbench micro` leaves it, but for the change."""
-    file: PointsFile = open_points(folder, HEADER, fresh=True)
+    file = FORM.open(folder, HEADER, fresh=True)
     for point in points:
         file.add(point)
     file.close()
     results = results_of(HEADER, points, "2031-05-04T11:15:00+0200")
     count = len(points)
-    extent = Extent(points=count, planned=count, round=2, rounds=2)
+    extent = Completeness(points=count, planned=count, round=2, rounds=2)
     record = change(replace(results, extent=extent)).to_record()
     (folder / RESULTS).write_text(json.dumps(record))
     return folder

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from gridbench.micro.figures import (
-    Axis,
+from gridbench.micro.record import (
     Claim,
-    Curve,
-    Entry,
-    Figure,
+    CurveAxis,
+    CurveLine,
+    FigureCurve,
+    FigureEntry,
+    FigureParameter,
     Lead,
-    Line,
-    Parameter,
+    MicroFigure,
     Ratio,
     Results,
 )
 
 
-def entry(engine: str, median: float, *, disturbed: int = 0, note: str = "") -> Entry:
+def entry(engine: str, median: float, *, disturbed: int = 0, note: str = "") -> FigureEntry:
     """Five runs around a median."""
     values = tuple(median * part for part in (0.9, 0.95, 1.0, 1.1, 1.2))
-    return Entry(
+    return FigureEntry(
         engine=engine,
         median=median,
         low=values[0],
@@ -37,9 +37,9 @@ def ratio(value: float, claim: Claim, to_limit: float | None = None) -> Ratio:
     return Ratio(to_peer=value, low=value * 0.9, high=value * 1.1, to_limit=to_limit, claim=claim)
 
 
-def latency() -> Figure:
+def latency() -> MicroFigure:
     """gridrpc is ahead; an engine failed, one cannot."""
-    return Figure(
+    return MicroFigure(
         id="null_call",
         workload="null calls",
         title="a call that does nothing",
@@ -49,8 +49,8 @@ def latency() -> Figure:
             entry("ray", 2700),
             entry("process-pool", 250, disturbed=2),
             entry("gridrpc-python", 12.5),
-            Entry(engine="dask", status="failed", why="no first task in 180 s"),
-            Entry(engine="hyperqueue", status="cannot", why="reports once a second"),
+            FigureEntry(engine="dask", status="failed", why="no first task in 180 s"),
+            FigureEntry(engine="hyperqueue", status="cannot", why="reports once a second"),
         ),
         limits=(entry("ping_pong_unix", 10),),
         noise=1.08,
@@ -63,9 +63,9 @@ def latency() -> Figure:
     )
 
 
-def rate() -> Figure:
+def rate() -> MicroFigure:
     """A peer is ahead."""
-    return Figure(
+    return MicroFigure(
         id="map_rate",
         workload="null calls",
         title="null calls per second by map",
@@ -82,34 +82,34 @@ def rate() -> Figure:
     )
 
 
-def arrays(name: str, size: float, ours: float, peer: float) -> Figure:
+def arrays(name: str, size: float, ours: float, peer: float) -> MicroFigure:
     """No difference can be claimed."""
-    return Figure(
+    return MicroFigure(
         id=f"argument_{name}",
         workload="arguments",
         title=f"an array as argument, {name}",
         unit="ms",
         better="less",
-        parameter=Parameter(name="bytes", value=size),
+        parameter=FigureParameter(name="bytes", value=size),
         entries=(entry("gridrpc-python", ours), entry("ray", peer)),
         best_peer="ray",
         ratios={"gridrpc-python": ratio(ours / peer, "no difference")},
     )
 
 
-def curve() -> Curve:
+def curve() -> FigureCurve:
     """Two engines over array sizes."""
-    return Curve(
+    return FigureCurve(
         id="argument",
         title="an array as argument",
-        x=Axis(name="size", unit="bytes"),
-        y=Axis(name="time", unit="ms"),
+        x=CurveAxis(name="size", unit="bytes"),
+        y=CurveAxis(name="time", unit="ms"),
         log=True,
         lines=(
-            Line(
+            CurveLine(
                 engine="gridrpc-python", x=(1e4, 1e8), y=(0.02, 24), low=(0.01, 20), high=(0.03, 30)
             ),
-            Line(engine="ray", x=(1e4, 1e8), y=(2.5, 23)),
+            CurveLine(engine="ray", x=(1e4, 1e8), y=(2.5, 23)),
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 
 
 def as_if_quiet(points: Points) -> Points:

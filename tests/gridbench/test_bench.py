@@ -23,8 +23,7 @@ from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.measuring import measure
 from benchmarks.runner import as_record
 from benchmarks.table import markdown_of, print_area
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
 from gridbench.process.memory import footprint, tree
@@ -221,12 +220,12 @@ def test_a_ratio_is_claimed_from_undisturbed_rounds_alone() -> None:
         samples = Points()
         for number, value in enumerate(ours):
             samples.add(
-                Point(
+                DataPoint(
                     workload="ours", round=number, values={"s": value}, seconds=1.0,
                     disturbed=number == disturbed,
                 )
             )  # fmt: skip
-            samples.add(Point(workload="peer", round=number, values={"s": 2.0}))
+            samples.add(DataPoint(workload="peer", round=number, values={"s": 2.0}))
         return Row(what="x", unit="s", ours=samples.of("ours", "s"), peer=samples.of("peer", "s"))
 
     assert row(1.0, 1.5).claimed

@@ -13,7 +13,7 @@ import pytest
 from benchmarks import batch
 from benchmarks.figures import Extent
 from benchmarks.measuring import measure
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench_testbed.batch.network_folder import NetworkFolder, why_not
 from quiet import as_if_quiet
 

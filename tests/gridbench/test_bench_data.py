@@ -17,8 +17,7 @@ from benchmarks.data import scenarios
 from benchmarks.data.clusters import judged, steady
 from benchmarks.figures import Area, Extent
 from datagrid_cases import four, windows_of
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from gridbench.datagrid.record import DataGridCase, WarmUp
 from gridbench.formats import amount
 from gridbench.published.figures import data_grid_slides
@@ -39,7 +38,7 @@ CASE = re.compile(
 
 def rows_of(area: Area, **values: float) -> list[str]:
     """What its rows are called when its first case has these values, with the values."""
-    point = Point(workload=area.cases[0].name, round=0, values=values, at="2031-05-04")
+    point = DataPoint(workload=area.cases[0].name, round=0, values=values, at="2031-05-04")
     return [
         f"{row.what}: {amount(row.ours.median, 's')}" if row.ours.values else row.what
         for row in area.rows(Points([point]))

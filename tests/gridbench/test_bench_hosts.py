@@ -24,8 +24,7 @@ from benchmarks.hosts.peers import OURS, PEERS, RATE, missing, on_hosts
 from benchmarks.measuring import measure
 from benchmarks.requirements import launch_with_benchmarks
 from benchmarks.table import markdown_of
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from gridbench.engines.environments import Environment
 from linking import left_of
 from quiet import as_if_quiet
@@ -190,7 +189,7 @@ def test_a_page_shows_the_columns_that_are_used() -> None:
     samples = Points()
     for number in range(3):
         samples.add(
-            Point(
+            DataPoint(
                 workload="x", round=number, values={"ours": 2.0 * (number + 1), "limit": number + 1}
             )
         )

@@ -21,8 +21,7 @@ from benchmarks.figures import Area, AreaCase, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of
 from gridbench.bench.client import LimitReached
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from gridbench_testbed.batch import slurm
 from running import BENCHMARKS, DEADLINE, until
 
@@ -94,7 +93,7 @@ def test_a_budget_that_is_used_up_is_told() -> None:
     ]
     area = Area("a", "", cases, lambda _: [], budget=10.0)
     samples = Points()
-    samples.add(Point(workload="x", round=0, values={"s": 1.0}, seconds=11.0, at="then"))
+    samples.add(DataPoint(workload="x", round=0, values={"s": 1.0}, seconds=11.0, at="then"))
     measure(area, 3, samples)
     assert list(samples.rounds_of("x")) == [0]
     assert samples.of("y", "s").problem == (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from benchmarks import modules
 from benchmarks.figures import Target
 from benchmarks.measuring import measure
-from gridbench.bench.points import Point
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from quiet import as_if_quiet
 
 
@@ -27,8 +26,8 @@ def test_every_row_is_measured() -> None:
 def test_a_bound_on_the_ratio_to_a_limit() -> None:
     samples = Points()
     for number in range(3):
-        samples.add(Point(workload="ours", round=number, values={"s": 3.0 * (number + 1)}))
-        samples.add(Point(workload="limit", round=number, values={"s": 2.0 * (number + 1)}))
+        samples.add(DataPoint(workload="ours", round=number, values={"s": 3.0 * (number + 1)}))
+        samples.add(DataPoint(workload="limit", round=number, values={"s": 2.0 * (number + 1)}))
     row = modules.Row(
         what="x",
         unit="s",

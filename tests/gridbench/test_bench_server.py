@@ -19,7 +19,7 @@ from benchmarks.measuring import measure
 from benchmarks.server import inference, throughput
 from benchmarks.server.clients import Clients
 from benchmarks.server.latency import programs
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.engines.environments import our_launch
 from gridbench.engines.installable import PLACE
 from quiet import as_if_quiet

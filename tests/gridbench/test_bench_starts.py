@@ -9,7 +9,7 @@ import pytest
 from benchmarks import starts
 from benchmarks.measuring import measure
 from benchmarks.starts import area_of, engines
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.engines.environments import environment
 
 

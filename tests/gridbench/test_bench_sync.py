@@ -9,7 +9,7 @@ from benchmarks.figures import Extent
 from benchmarks.measuring import measure
 from benchmarks.sync import instants
 from benchmarks.sync.instants import workers_at
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from quiet import as_if_quiet
 from running import Run
 

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.figures import Row
 from benchmarks.runner import as_record
-from gridbench.bench.points import Point
+from gridbench.bench.points import DataPoint
 from gridbench.statistics.series import Series
 from judging import HEADER, judged, outcomes
 
@@ -30,7 +30,7 @@ def area_file(file: Path, change: Callable[[dict[str, Any]], object] = lambda _:
         limit=Series({0: 1.0, 1: 1.0}),
     )
     points = [
-        Point(workload=name, round=number, values={"us": 1.0}, at="2031-05-04T10:31:00+0200")
+        DataPoint(workload=name, round=number, values={"us": 1.0}, at="2031-05-04T10:31:00+0200")
         for name in ("calls", "peer")
         for number in range(2)
     ]

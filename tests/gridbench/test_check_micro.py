@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import micro_results
-from gridbench.bench.points import POINTS
-from gridbench.micro.figures import RESULTS, Extent, Figure, Ratio, Results
+from gridbench.micro.record import FORM, RESULTS, Completeness, MicroFigure, Ratio, Results
 from judging import HEADER, judged, micro_folder, outcomes, points_of
 
 
@@ -43,7 +42,7 @@ def test_good_micro_benchmarks_keep_all_rules(tmp_path: Path) -> None:
     [
         (
             "complete",
-            lambda one: replace(one, extent=Extent(points=4, planned=6, round=2, rounds=2)),
+            lambda one: replace(one, extent=Completeness(points=4, planned=6, round=2, rounds=2)),
         ),
         ("figures follow from the values", with_first_entry(median=1.0)),
         ("figures follow from the values", with_first_entry(runs=3)),
@@ -95,17 +94,17 @@ def test_claims_need_two_undisturbed_rounds(tmp_path: Path) -> None:
 
 def test_results_without_their_points_are_judged_as_far_as_that_goes(tmp_path: Path) -> None:
     folder = micro_folder(tmp_path, points_of())
-    (folder / POINTS).unlink()
+    (folder / FORM.file).unlink()
     found = outcomes(folder / RESULTS)
     assert found.pop("no failure is hidden") == "not known"
     assert set(found.values()) == {"kept"}
     micro_folder(tmp_path / "other", points_of(), with_first_entry(median=1.0))
-    (tmp_path / "other" / POINTS).unlink()
+    (tmp_path / "other" / FORM.file).unlink()
     assert outcomes(tmp_path / "other")["figures follow from the values"] == "broken"
 
 
 def test_what_older_results_do_not_say_is_not_known(tmp_path: Path) -> None:
-    figures: tuple[Figure, ...] = (
+    figures: tuple[MicroFigure, ...] = (
         micro_results.latency(),
         replace(micro_results.rate(), noise=1.0),
     )

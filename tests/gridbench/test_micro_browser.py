@@ -13,8 +13,8 @@ import pytest
 
 import micro_results
 from browsing import drawn, opened, pixels
-from gridbench.micro.figures import Results
 from gridbench.micro.present import write_report
+from gridbench.micro.record import Results
 from gridbench.report.screenshot import picture
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"

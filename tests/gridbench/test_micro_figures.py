@@ -11,7 +11,7 @@ import pytest
 
 import micro_results
 from gridbench.errors import InputError
-from gridbench.micro.figures import RESULTS, holds_results, load_results
+from gridbench.micro.record import RESULTS, holds_results, load_results
 
 Change = Callable[[dict[str, Any]], object]
 

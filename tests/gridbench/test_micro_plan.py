@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from gridbench.bench.plan import Item, Session, order_of
-from gridbench.bench.points import Point
+from gridbench.bench.points import DataPoint
+from gridbench.bench.session import Item, Session
 from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
-from gridbench.micro.command import reason
-from gridbench.micro.figures import Extent
-from gridbench.micro.remaining import extent_of, missing, seconds_left
+from gridbench.micro.experiment import reason
+from gridbench.micro.plan import Attempts, completeness, planned, points_of
+from gridbench.micro.record import Completeness
 from gridbench.micro.sessions import Elsewhere, sessions_of
-from gridbench.micro.sizes import FULL, QUICK
 from gridbench.micro.workloads import (
     AGAIN,
     EMPTY,
+    FULL,
     INHERITED,
     LIMITS,
     NATIVE,
@@ -27,6 +27,7 @@ from gridbench.micro.workloads import (
     ONLY_HERE,
     POOL,
     PYTHON,
+    QUICK,
     WORKLOADS,
     C,
     case_of,
@@ -101,12 +102,21 @@ def test_all_engines_take_about_an_hour_and_a_quick_run_into_minutes() -> None:
 
 
 def test_the_order_is_random_and_kept_by_its_seed() -> None:
-    first = order_of(EVERYTHING, 0, seed=1)
-    assert first == order_of(EVERYTHING, 0, seed=1)
-    assert first != order_of(EVERYTHING, 0, seed=2)
-    assert [s for s in first if s.rounds > 1] != order_of(EVERYTHING, 1, seed=1)
-    assert sorted(map(id, first)) == sorted(map(id, EVERYTHING))
-    assert all(session.rounds == FULL.rounds for session in order_of(EVERYTHING, 4, seed=1))
+    first = planned(EVERYTHING, seed=1)
+    assert first == planned(EVERYTHING, seed=1)
+    assert first != planned(EVERYTHING, seed=2)
+    assert [case.round for case in first] == sorted(case.round for case in first)
+
+    def order(number: int) -> list[str]:
+        own = [case.session for case in first if case.round == number]
+        return list(dict.fromkeys(one.label + one.name for one in own if one.rounds > 1))
+
+    assert order(0) != order(1)
+    assert sorted(order(0)) == sorted(order(1))
+    assert all(one.session.rounds == FULL.rounds for one in first if one.round == 4)
+    assert sum(one.seconds for one in first) == pytest.approx(
+        sum(session.seconds * session.rounds for session in EVERYTHING)
+    )
 
 
 def test_without_a_compiler_nothing_is_measured_from_c() -> None:
@@ -133,14 +143,13 @@ def test_an_unknown_workload_is_told_with_a_guess() -> None:
 
 
 def test_an_engine_can_refuse_a_workload_or_one_case_of_it() -> None:
-    item = Item(workload="argument", engine="x", measure="", parameters={"bytes": 10_000_000},
-                seconds=1)  # fmt: skip
-    assert case_of(item) == "argument_10MB"
-    assert reason({"argument_10MB": "too large"}, item) == "too large"
-    assert reason({"argument": "none"}, item) == "none"
-    assert reason({"argument_100MB": "too large", "echo": "none"}, item) == ""
+    size = {"bytes": 10_000_000}
+    assert case_of("argument", size) == "argument_10MB"
+    assert reason({"argument_10MB": "too large"}, "argument", size) == "too large"
+    assert reason({"argument": "none"}, "argument", size) == "none"
+    assert reason({"argument_100MB": "too large", "echo": "none"}, "argument", size) == ""
     start = next(s for s in EVERYTHING if s.name == "100 workers")
-    assert [case_of(item) for item in start.items] == [
+    assert [case_of(item.workload, item.parameters) for item in start.items] == [
         "start_100", "tasks_100_short", "tasks_100_null",
     ]  # fmt: skip
 
@@ -149,8 +158,8 @@ def _session(name: str) -> Session:
     return next(s for s in EVERYTHING if (s.label, s.name) == ("ray", name))
 
 
-def _point(item: Item, number: int, **more: Any) -> Point:
-    return Point(
+def _point(item: Item, number: int, **more: Any) -> DataPoint:
+    return DataPoint(
         workload=item.workload,
         engine=item.engine,
         parameters=item.parameters,
@@ -159,57 +168,54 @@ def _point(item: Item, number: int, **more: Any) -> Point:
     )
 
 
+def _futile(session: Session, number: int, points: list[DataPoint]) -> list[Item]:
+    """The items that are not worth another try in a round."""
+    attempts = Attempts(points)
+    return [case.item for case in points_of(session, number) if attempts.futile(case)]
+
+
 def test_a_session_in_which_all_failed_is_not_tried_in_later_rounds() -> None:
     session = _session("100 workers")
     items = list(session.items)
     assert len(items) == 3
-    assert missing(session, 0, []) == items
     failed = [_point(item, 0, status="failed") for item in items]
-    assert missing(session, 0, failed[:1]) == items[1:]
-    assert missing(session, 1, failed) == []
+    assert _futile(session, 0, failed) == []
+    assert _futile(session, 1, failed) == items
     # It is as long as one of them has a value.
-    assert missing(session, 1, [*failed[:2], _point(items[2], 0)]) == items
-    assert missing(session, 1, [*failed[:2], _point(items[2], 0), _point(items[0], 1)]) == items[1:]
+    assert _futile(session, 1, [*failed[:2], _point(items[2], 0)]) == []
 
 
 def test_what_reached_its_limit_is_not_tried_in_later_rounds() -> None:
     session = _session("100 workers")
     start, short, null = session.items
     points = [_point(start, 0), _point(short, 0), _point(null, 0, status="failed", at_limit=True)]
-    assert missing(session, 1, points) == [start, short]
-    assert missing(session, 0, points) == []
-    assert extent_of([replace(session, rounds=2)], points) == Extent(
+    assert _futile(session, 1, points) == [null]
+    assert completeness(planned([replace(session, rounds=2)], 1), points) == Completeness(
         points=3, planned=5, round=2, rounds=2
     )
     # One that did so once, and ended in time later, is.
     points += [_point(start, 1), _point(short, 1), _point(null, 1)]
-    assert missing(session, 2, points) == [start, short, null]
-
-
-def test_no_time_is_expected_for_what_is_not_tried_again() -> None:
-    session = replace(_session("16 workers"), rounds=2)
-    assert seconds_left(session, []) == 2 * session.seconds
-    assert seconds_left(session, [_point(session.items[0], 0)]) == session.seconds
-    failed = _point(session.items[0], 0, status="failed")
-    assert seconds_left(session, [failed]) == 0
+    assert _futile(session, 2, points) == []
 
 
 def test_what_is_missing_of_a_run_is_counted() -> None:
     calls, start = replace(_session("calls"), rounds=3), replace(_session("16 workers"), rounds=2)
-    count = len(calls.items)
+    count, cases = len(calls.items), planned([calls, start], 1)
 
-    def points(session: Session, number: int, status: Any = "ok") -> list[Point]:
+    def points(session: Session, number: int, status: Any = "ok") -> list[DataPoint]:
         return [_point(item, number, status=status) for item in session.items]
 
     found = points(calls, 0)
-    assert extent_of([calls, start], found) == Extent(
+    assert completeness(cases, found) == Completeness(
         points=count, planned=3 * count + 2, round=1, rounds=3
     )
     found += points(start, 0) + points(calls, 1)[1:] + points(start, 1)
-    assert extent_of([calls, start], found) == Extent(
+    assert completeness(cases, found) == Completeness(
         points=2 * count + 1, planned=3 * count + 2, round=2, rounds=3
     )
     # What failed is there, and is not tried in further rounds.
     found = points(start, 0, "failed")
-    assert extent_of([start], found) == Extent(points=1, planned=1, round=2, rounds=2)
-    assert extent_of([], []) == Extent(points=0, planned=0, round=0, rounds=0)
+    assert completeness(planned([start], 1), found) == Completeness(
+        points=1, planned=1, round=2, rounds=2
+    )
+    assert completeness([], []) == Completeness(points=0, planned=0, round=0, rounds=0)

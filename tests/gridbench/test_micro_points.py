@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.bench.points import POINTS, Header, Point, load_points, open_points
+from gridbench.bench.points import DataPoint, stands
 from gridbench.errors import InputError
+from gridbench.jsonl_store import Header, load_records
+from gridbench.micro.record import FORM
 
 HEADER = Header(
     machine={"host": "here", "cores": 2},
@@ -21,7 +23,7 @@ HEADER = Header(
     started="2031-01-01T00:00:00+0000",
     seed=7,
 )
-POINT = Point(
+POINT = DataPoint(
     workload="argument",
     engine="process-pool",
     parameters={"bytes": 1000},
@@ -34,26 +36,26 @@ POINT = Point(
 
 
 def _filled(folder: Path, count: int = 3) -> Path:
-    points = open_points(folder, HEADER, fresh=False)
+    points = FORM.open(folder, HEADER, fresh=False)
     for number in range(count):
         points.add(replace(POINT, round=number))
     points.close()
-    return folder / POINTS
+    return folder / FORM.file
 
 
 def test_points_are_there_again(tmp_path: Path) -> None:
     _filled(tmp_path)
-    points = open_points(tmp_path, replace(HEADER, seed=8, started="later"), fresh=False)
-    assert points.points == [replace(POINT, round=number) for number in range(3)]
+    points = FORM.open(tmp_path, replace(HEADER, seed=8, started="later"), fresh=False)
+    assert points.records == [replace(POINT, round=number) for number in range(3)]
     assert points.header == HEADER  # the order of a run is that of its beginning
-    assert points.standing == points.points
     points.close()
 
 
-def test_what_failed_stands_if_it_is_not_to_be_tried_again(tmp_path: Path) -> None:
-    path = _filled(tmp_path, 0)
+def test_what_failed_stands_if_it_is_not_to_be_tried_again() -> None:
     good = replace(POINT, round=0)
-    failed = Point(workload="start", engine="dask", round=0, status="failed", why="x", at="then")
+    failed = DataPoint(
+        workload="start", engine="dask", round=0, status="failed", why="x", at="then"
+    )
     cannot = replace(failed, workload="echo", status="cannot")
     busy = replace(failed, workload="argument", disturbed=True)
     not_begun = replace(failed, workload="million", at="")
@@ -61,34 +63,19 @@ def test_what_failed_stands_if_it_is_not_to_be_tried_again(tmp_path: Path) -> No
     first = replace(failed, workload="solve")
     second = replace(first, status="ok", values={"ratio": 1.0})
     every = [good, failed, cannot, busy, not_begun, first, second]
-    points = open_points(tmp_path, HEADER, fresh=False)
-    for point in every:
-        points.add(point)
-    assert points.standing == every  # none of them again in the same call
-    assert points.failed_before == set()
-    points.close()
-    assert load_points(path)[1] == every
-
-    points = open_points(tmp_path, HEADER, fresh=False)
-    assert points.standing == [good, failed, cannot, first, second]
-    assert points.failed_before == {failed.key, cannot.key}
-    points.add(busy)
-    assert points.standing == [good, failed, cannot, first, second, busy]
-    assert points.failed_before == {failed.key, cannot.key}
-    points.close()
-
-    points = open_points(tmp_path, HEADER, fresh=False, retry_failed=True)
-    assert points.standing == [good, second]
-    assert points.failed_before == set()
-    points.close()
+    assert [one for one in every if stands(one, retry_failed=False)] == [
+        good, failed, cannot, first, second,
+    ]  # fmt: skip
+    assert [one for one in every if stands(one, retry_failed=True)] == [good, second]
+    assert FORM.counting(every) == [good, busy, failed, cannot, not_begun, second]
 
 
 def test_a_line_cut_off_is_dropped_and_measured_again(tmp_path: Path) -> None:
     path = _filled(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])
-    points = open_points(tmp_path, HEADER, fresh=False)
-    assert len(points.points) == 2
+    points = FORM.open(tmp_path, HEADER, fresh=False)
+    assert len(points.records) == 2
     points.add(replace(POINT, round=2))
     points.close()
     assert path.read_bytes() == whole
@@ -111,24 +98,24 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: int, text: str, message: 
     lines[line - 1] = text
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(InputError) as caught:
-        open_points(tmp_path, HEADER, fresh=False)
+        FORM.open(tmp_path, HEADER, fresh=False)
     assert caught.value.line == line
     assert message in str(caught.value)
     assert "--fresh" in caught.value.remedy
     # Without its header the file is of no use.
     assert ("lose one point" in caught.value.remedy) == (line > 1)
     assert ("choose another --out" in caught.value.remedy) == (line == 1)
-    points = open_points(tmp_path, HEADER, fresh=True)
-    assert points.points == []
+    points = FORM.open(tmp_path, HEADER, fresh=True)
+    assert points.records == []
     points.close()
-    assert load_points(path)[1] == []
+    assert load_records(path, FORM)[1] == []
 
 
 def test_another_format_is_told(tmp_path: Path) -> None:
     path = _filled(tmp_path, 0)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}) + "\n")
     with pytest.raises(InputError, match="in format 2, and this gridbench writes format 1"):
-        open_points(tmp_path, HEADER, fresh=False)
+        FORM.open(tmp_path, HEADER, fresh=False)
 
 
 @pytest.mark.parametrize(
@@ -146,23 +133,23 @@ def test_what_does_not_compare_is_not_mixed(tmp_path: Path, other: Header, messa
     path = _filled(tmp_path)
     before = path.read_bytes()
     with pytest.raises(InputError, match=message):
-        open_points(tmp_path, other, fresh=False)
+        FORM.open(tmp_path, other, fresh=False)
     assert path.read_bytes() == before
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot use the output folder"):
-        open_points(tmp_path / "file" / "inner", HEADER, fresh=False)
+        FORM.open(tmp_path / "file" / "inner", HEADER, fresh=False)
 
 
 _FILL = """
 import resource, signal, sys
 from pathlib import Path
-from test_micro_points import HEADER, POINT, InputError, open_points
+from test_micro_points import FORM, HEADER, POINT, InputError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
-points = open_points(Path(sys.argv[1]), HEADER, fresh=False)
+points = FORM.open(Path(sys.argv[1]), HEADER, fresh=False)
 try:
     while True:
         points.add(POINT)
@@ -178,8 +165,8 @@ def test_a_full_disk_keeps_what_was_saved(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "cannot save a result: File too large" in done.stdout
     assert "hint: make room, and run the same again" in done.stdout
-    assert (tmp_path / POINTS).stat().st_size <= 2000
-    _, points = load_points(tmp_path / POINTS)
+    assert (tmp_path / FORM.file).stat().st_size <= 2000
+    _, points = load_records(tmp_path / FORM.file, FORM)
     assert points == [POINT] * len(points)
     assert len(points) > 2
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 2000

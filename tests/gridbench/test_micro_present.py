@@ -16,7 +16,6 @@ import micro_results
 from gridbench.encodings import replace_missing_signs
 from gridbench.errors import InputError
 from gridbench.formats import amount, bound, digits, either_side, round_amount
-from gridbench.micro.figures import Entry, Extent, Figure, Ratio, Results
 from gridbench.micro.present import print_tables, write_markdown, write_report
 from gridbench.micro.present.charts import against_best_peer, bars, curve
 from gridbench.micro.present.each import against_each
@@ -41,6 +40,7 @@ from gridbench.micro.present.wording import (
     peer_interval,
     to_reach,
 )
+from gridbench.micro.record import Completeness, FigureEntry, MicroFigure, Ratio, Results
 from gridbench.micro.workloads import POOL
 from running import Run
 
@@ -220,7 +220,7 @@ def test_a_bound_and_what_was_measured_differ_visibly(
 
 
 def test_a_run_that_was_ended_early_says_so() -> None:
-    extent = Extent(points=310, planned=1204, round=1, rounds=5)
+    extent = Completeness(points=310, planned=1204, round=1, rounds=5)
     told = "This run was ended early, in round 1 of 5: 310 of 1,204 points are there."
     done = "The run is complete: it has all 1,204 points of 5 rounds."
     for results, early in (
@@ -433,7 +433,7 @@ def test_a_terminal_without_all_signs_gets_others(encoding: str) -> None:
 
 
 def with_evil_names() -> Results:
-    bad = Figure(
+    bad = MicroFigure(
         id="evil",
         workload=EVIL,
         title=EVIL,
@@ -442,7 +442,7 @@ def with_evil_names() -> Results:
         entries=(
             micro_results.entry(EVIL, 5),
             micro_results.entry("gridrpc" + EVIL, 2, note=EVIL),
-            Entry(engine="dask", status="failed", why=EVIL),
+            FigureEntry(engine="dask", status="failed", why=EVIL),
         ),
         limits=(micro_results.entry(EVIL, 1),),
         best_peer=EVIL,
@@ -578,7 +578,7 @@ def test_without_any_figure_all_three_say_so(tmp_path: Path) -> None:
     assert "Nothing was measured yet that makes a figure." in render(empty)
     nothing = replace(
         micro_results.latency(),
-        entries=(Entry(engine="ray", status="missing"),),
+        entries=(FigureEntry(engine="ray", status="missing"),),
         limits=(),
         best_peer=None,
         ratios={},

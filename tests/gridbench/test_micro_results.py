@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from gridbench.bench.points import Header, Point
-from gridbench.micro.figures import Entry, Figure, Lead, Results, load_results
-from gridbench.micro.lead import GOALS
+from gridbench.bench.points import DataPoint
+from gridbench.jsonl_store import Header
+from gridbench.micro.catalogue import GOALS
+from gridbench.micro.record import FigureEntry, Lead, MicroFigure, Results, load_results
 from gridbench.micro.results import results_of
 from gridbench.micro.workloads import AGAIN, EMPTY, INHERITED, POOL, PYTHON, C
 from gridbench.statistics.series import Histogram
@@ -21,22 +22,22 @@ HEADER = Header(machine={}, versions={}, options={}, started="2031-01-01", seed=
 
 def _points(
     workload: str, engine: str, quantity: str, values: list[float], **more: Any
-) -> list[Point]:
+) -> list[DataPoint]:
     return [
-        Point(workload=workload, engine=engine, round=number, values={quantity: value}, **more)
+        DataPoint(workload=workload, engine=engine, round=number, values={quantity: value}, **more)
         for number, value in enumerate(values)
     ]
 
 
-def _results(*points: list[Point]) -> Results:
+def _results(*points: list[DataPoint]) -> Results:
     return results_of(HEADER, [point for group in points for point in group], "2031-01-02")
 
 
-def _figure(results: Results, name: str) -> Figure:
+def _figure(results: Results, name: str) -> MicroFigure:
     return next(figure for figure in results.figures if figure.id == name)
 
 
-def _entry(figure: Figure, engine: str) -> Entry:
+def _entry(figure: MicroFigure, engine: str) -> FigureEntry:
     return next(entry for entry in figure.entries if entry.engine == engine)
 
 
@@ -137,9 +138,13 @@ def test_what_has_no_value_says_why() -> None:
     results = _results(
         _points("null_call", PYTHON, "us", [20]),
         [
-            Point(workload="null_call", engine="hyperqueue", round=0, status="cannot", why="late"),
-            Point(workload="null_call", engine="dask", round=0, status="missing", why="install it"),
-            Point(workload="null_call", engine="ray", round=0, status="failed", why="stuck"),
+            DataPoint(
+                workload="null_call", engine="hyperqueue", round=0, status="cannot", why="late"
+            ),
+            DataPoint(
+                workload="null_call", engine="dask", round=0, status="missing", why="install it"
+            ),
+            DataPoint(workload="null_call", engine="ray", round=0, status="failed", why="stuck"),
         ],
     )
     figure = _figure(results, "null_call")
@@ -170,8 +175,8 @@ def test_aims_are_held_against_undisturbed_rounds_alone() -> None:
 
 
 def test_of_repeated_points_the_least_disturbed_counts() -> None:
-    def point(value: float, load: float, status: Any = "ok") -> Point:
-        return Point(
+    def point(value: float, load: float, status: Any = "ok") -> DataPoint:
+        return DataPoint(
             workload="null_call", engine=PYTHON, round=0, values={"us": value}, status=status,
             disturbed=load > 0.15, load={"others_cpu": load},
         )  # fmt: skip
@@ -185,7 +190,7 @@ def test_percentiles_come_from_all_rounds_together() -> None:
     slow, fast = Histogram.of([1000.0] * 10).to_record(), Histogram.of([10.0] * 990).to_record()
     results = _results(
         _points("null_call", PYTHON, "us", [1000], samples={"us": slow}),
-        [Point(workload="null_call", engine=PYTHON, round=1, values={"us": 10},
+        [DataPoint(workload="null_call", engine=PYTHON, round=1, values={"us": 10},
                samples={"us": fast})],
     )  # fmt: skip
     percentiles = _entry(_figure(results, "null_call"), PYTHON).percentiles
@@ -214,7 +219,7 @@ def test_a_million_calls_count_only_if_there_were_a_million() -> None:
     what = "1,000,000 calls: the client's peak memory"
     for count, expected in ((1_000_000, 300.0), (50_000, None)):
         values = {"peak": 3e8, "count": float(count), "per_second": 1e5}
-        results = _results([Point(workload="million", engine=PYTHON, round=0, values=values)])
+        results = _results([DataPoint(workload="million", engine=PYTHON, round=0, values=values)])
         assert _lead(results, what).value == expected
     assert _lead(results, what).why == "only 50,000 calls fitted into the time"
 
@@ -226,7 +231,7 @@ def test_curves_go_over_sizes_workers_and_task_times() -> None:
             for size in (1000, 1_000_000)
         ),
         [
-            Point(workload="start", engine=PYTHON, round=0,
+            DataPoint(workload="start", engine=PYTHON, round=0,
                   parameters={"workers": workers, "client": client},
                   values={"first": 0.1, "all": 0.5 * workers})
             for workers in (2, 16) for client in ("bare", "numpy")

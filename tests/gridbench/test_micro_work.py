@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.bench.client import Client
-from gridbench.micro.measures.work import alone
+from gridbench.bench.client import EngineClient
+from gridbench.micro.measures.tasks import work_alone
 from running import Run
 
 BODY = """
@@ -21,8 +21,8 @@ def cost(seconds, data, shared):
 
 @pytest.mark.parametrize("body", ["sleep", "spin"])
 def test_one_process_tells_what_is_possible(body: str) -> None:
-    client = Client(name="", place="", workers=2, budget=0.05, patience=1.0)
-    found = alone(client, body, 0.01).values
+    client = EngineClient(name="", place="", workers=2, budget=0.05, patience=1.0)
+    found = work_alone(client, body, 0.01).values
     assert found["count"] >= 16
     assert found["per_second"] <= 2 / 0.01
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.micro.figures import Results
+from gridbench.micro.record import Results
 from gridbench.result_kind import FigureName, Measure
 from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.table import measures_of

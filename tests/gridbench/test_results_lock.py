@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gridbench.bench.points import POINTS
 from gridbench.errors import InputError
+from gridbench.micro.record import FORM
 from gridbench.results_lock import LOCK, sole_use, sole_use_of_file
 from gridbench.run.recorder import prepare
 from gridbench.sync.record import FILE
@@ -100,10 +100,10 @@ def test_results_are_as_they_were_also_if_they_were_to_be_forgotten(
     gridbench: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / POINTS).write_text("of the first\n")
+    (tmp_path / "out" / FORM.file).write_text("of the first\n")
     with holder(tmp_path / "out"):
         assert gridbench(*MICRO, "--out", "out", "--fresh").returncode == 2
-    assert (tmp_path / "out" / POINTS).read_text() == "of the first\n"
+    assert (tmp_path / "out" / FORM.file).read_text() == "of the first\n"
 
 
 def test_two_that_measure_at_once(

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
 from benchmarks.requirements import launch_with_benchmarks, missing_engine
 from gridbench.bench.client import LimitReached
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError

@@ -22,7 +22,7 @@ from benchmarks.figures import (
     in_random_order,
     noise_row,
 )
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.engines.gridrpc_batch import divided
 from gridbench.native import module
 from gridbench.statistics.series import Series

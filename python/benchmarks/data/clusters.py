@@ -10,7 +10,7 @@ import psutil
 from rich.console import Console
 
 from benchmarks.figures import Values
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.engine import find_engine
 from gridbench.datagrid.figures import unsteady, verdict

@@ -21,7 +21,7 @@ from benchmarks.data.clusters import (
     why_not,
 )
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.latency import quantile

@@ -12,7 +12,7 @@ from functools import partial
 
 from benchmarks.data.clusters import REAL, judged, measured, named, session_for, wanted, why_not
 from benchmarks.figures import Area, AreaCase, Extent, Row, Values
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.datagrid.engine import find_engine
 from gridbench.datagrid.figures import unsteady, without_start_up
 from gridbench.datagrid.memory import capacity, need_of

@@ -15,8 +15,8 @@ from benchmarks.curves import Line, curves
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
 from benchmarks.programs import ENCRYPTION, LOOPBACK, Kind, Wire, behind, local, places, programs
 from benchmarks.requirements import missing_links
+from gridbench.bench.points import Points
 from gridbench.bench.programs import numbers
-from gridbench.bench.series import Points
 from gridbench.formats import bit_rate, round_amount
 from gridbench.process.launch import PYTHON
 from gridbench.process.memory import tree

@@ -34,7 +34,7 @@ from benchmarks.requirements import (
     missing_sshd,
     output_of,
 )
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.engines.gridrpc_engines import PythonEngine
 from gridbench.formats import as_given, round_amount
 from gridbench_testbed.links.network import Network

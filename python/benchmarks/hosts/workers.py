@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
 from benchmarks.programs import local, programs
 from benchmarks.requirements import missing_sshd
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Series
 from gridbench_testbed.links.sshd import Rig

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
 from benchmarks.server.clients import PROGRAMS, Clients, Together, calls
 from benchmarks.server.latency import programs
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.process.launch import PYTHON
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Histogram

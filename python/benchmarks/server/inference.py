@@ -33,7 +33,7 @@ from benchmarks.requirements import find_program, missing_engine, missing_progra
 from benchmarks.server.clients import PROGRAMS, Clients
 from benchmarks.server.latency import programs
 from benchmarks.server.throughput import wrk
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.engines.environments import launch_of
 from gridbench.formats import round_amount
 from gridbench_testbed.daemons import free_ports

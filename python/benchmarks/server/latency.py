@@ -8,8 +8,8 @@ from typing import Literal
 
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
 from benchmarks.programs import Wire, built_for_server
+from gridbench.bench.points import Points
 from gridbench.bench.programs import numbers
-from gridbench.bench.series import Points
 from gridbench.errors import InputError
 from gridbench.formats import round_amount
 from gridbench_testbed.services.gridrpc_server import GridrpcServer

@@ -24,7 +24,7 @@ from benchmarks.programs import built_echo
 from benchmarks.requirements import find_program, missing_engine, missing_program
 from benchmarks.server.clients import PROGRAMS, Clients, calls
 from benchmarks.server.latency import programs
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.engines.environments import launch_of
 from gridbench.process.launch import PYTHON
 from gridbench_testbed.daemons import free_ports

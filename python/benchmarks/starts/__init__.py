@@ -17,8 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target
-from gridbench.bench.client import Client
-from gridbench.bench.series import Points
+from gridbench.bench.client import EngineClient
+from gridbench.bench.points import Points
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine
 from gridbench.formats import as_given
@@ -37,7 +37,7 @@ MPI_SETTINGS = {
 def in_gridbench(engine: str, place: str, workers: int, seconds: float) -> dict[str, float]:
     """Seconds from nothing but the imported driver (`place`) until as many tasks as workers are
     done."""
-    client = Client(name=engine, place=place, workers=workers, budget=0.0, patience=LIMIT)
+    client = EngineClient(name=engine, place=place, workers=workers, budget=0.0, patience=LIMIT)
     driver = client.make()
     driver.prepare(workers)
     begin = time.monotonic()

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
 from benchmarks.requirements import launch_with_benchmarks, missing_engine, missing_sshd, output_of
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench.formats import as_given
 from gridbench.hosts.place import Place, open_place
 from gridbench.hosts.where import Where

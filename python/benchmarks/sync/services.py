@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from benchmarks.curves import Line, curves
 from benchmarks.figures import Area, AreaCase, Extent, Row, Values, noise_row
 from benchmarks.sync.instants import Seen, medians, workers_at
-from gridbench.bench.series import Points
+from gridbench.bench.points import Points
 from gridbench_testbed.daemons import lacking
 from gridbench_testbed.services import gfarm, passthrough, redis
 from gridbench_testbed.services.gfarm import Backend, Gfarm

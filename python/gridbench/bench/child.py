@@ -20,7 +20,7 @@ import signal
 import sys
 import time
 
-from gridbench.bench.client import Client, LimitReached, NotStarted, Unable, one_line
+from gridbench.bench.client import EngineClient, LimitReached, NotStarted, Unable, one_line
 from gridbench.process.inside import serve
 from gridbench.process.lines import Lines
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-    from gridbench.bench.client import Found
+    from gridbench.bench.client import MeasuredValues
 
 
 def main(descriptor: str, session: str) -> None:
@@ -46,7 +46,7 @@ def main(descriptor: str, session: str) -> None:
         lines.send({"closing": True})
         return
     adopt_orphans()
-    client = Client(**description["client"])
+    client = EngineClient(**description["client"])
     try:
         _serve(client, description["items"], lines)
     finally:
@@ -57,7 +57,7 @@ def main(descriptor: str, session: str) -> None:
     os._exit(0)
 
 
-def _serve(client: Client | None, items: list[dict[str, Any]], lines: Lines) -> None:
+def _serve(client: EngineClient | None, items: list[dict[str, Any]], lines: Lines) -> None:
     described = False
     for number, item in enumerate(items):
         while True:
@@ -79,7 +79,7 @@ def _serve(client: Client | None, items: list[dict[str, Any]], lines: Lines) -> 
 
 
 def _measure(
-    client: Client | None, item: dict[str, Any], tell: Callable[[dict[str, float]], object]
+    client: EngineClient | None, item: dict[str, Any], tell: Callable[[dict[str, float]], object]
 ) -> dict[str, Any]:
     """What the item's function found, or why there is nothing; `tell` is given parts of it."""
     module, _, name = item["measure"].partition(":")
@@ -98,7 +98,7 @@ def _measure(
 
 
 def _with_engine(
-    client: Client, function: Callable[..., Found], arguments: dict[str, Any]
+    client: EngineClient, function: Callable[..., MeasuredValues], arguments: dict[str, Any]
 ) -> dict[str, Any]:
     from gridbench.engines.base import Cannot
 

@@ -1,8 +1,15 @@
-"""What a measurement has at hand in the client process: one engine, started when it is needed."""
+"""The engine of a client process, started when it is needed, and what a measurement gives.
+
+    python -m gridbench.bench.client MODULE:CLASS
+
+prints as JSON what the engine of this driver cannot do: reasons by workload.
+"""
 
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,7 +40,7 @@ class WrongResult(Exception):
 
 
 @dataclass(slots=True)
-class Found:
+class MeasuredValues:
     """What one measurement gave."""
 
     values: dict[str, float]
@@ -42,7 +49,7 @@ class Found:
     """Histograms and lists, by quantity."""
 
 
-class Client:
+class EngineClient:
     """One client process and its engine."""
 
     def __init__(
@@ -144,3 +151,16 @@ def check_all(results: Sequence[Any], expected: Any, what: str) -> None:
     wrong = sum(result != expected for result in results)
     if wrong:
         raise WrongResult(f"{wrong} of {len(results)} {what} gave a wrong result")
+
+
+def main(place: str) -> None:
+    """Ask the driver, in the Python that its engine lives in."""
+    client = EngineClient(name="", place=place, workers=0, budget=0, patience=0)
+    try:
+        print(json.dumps(dict(client.make().cannot)))
+    except NotStarted as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,30 +1,26 @@
-"""The points of a run, saved one by one as they come, and read back to go on."""
+"""Points: what was measured of one item in one round, and the series taken out of them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gridbench.engines.names import current_name
-from gridbench.jsonl_store import Form, Header, RecordFile, load_records, open_records
-from gridbench.statistics.series import Status
-
-__all__ = ["POINTS", "Header", "Point", "PointsFile", "key_of", "load_points"]
-
-POINTS = "points.jsonl"
+from gridbench.jsonl_store import ResultsForm
+from gridbench.statistics.series import Histogram, Series, Status
 
 Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class DataPoint:
     """One measurement."""
 
     workload: str
     engine: str = ""
-    """Empty where one alone has the workload."""
+    """Empty where a workload has one engine only."""
     parameters: dict[str, Any] = field(default_factory=dict)
     round: int
     """From 0."""
@@ -33,81 +29,139 @@ class Point:
     status: Status = "ok"
     why: str = ""
     at_limit: bool = False
-    """It failed as it did not end within its limit, which another try would not either."""
+    """It did not end within its limit, and would not on another try."""
     disturbed: bool = False
     load: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     at: str = ""
-    """When it ended, ISO 8601; empty if it was not begun."""
+    """When it ended, ISO 8601; empty if it did not begin."""
     version: str = ""
-    """Of the engine, if it told."""
+    """Of the engine, if known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", current_name(self.engine))
 
     @property
     def key(self) -> Key:
-        """What it is a measurement of; a repeated one has the same."""
+        """Identifies what it measures; a repeated measurement has the same key."""
         return key_of(self.workload, self.engine, self.parameters, self.round)
+
+    @property
+    def identity(self) -> Key:
+        """The key."""
+        return self.key
+
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """Sorts measurements of one key: values before failures, the least disturbed first."""
+        return self.status != "ok", not self.at, self.load.get("others_cpu", 0.0)
 
 
 def key_of(workload: str, engine: str, parameters: dict[str, Any], number: int) -> Key:
-    """See `Point.key`."""
+    """See `DataPoint.key`."""
     return workload, engine, json.dumps(parameters, sort_keys=True), number
 
 
-_FORM = Form(kind="gridbench micro", of="a micro benchmark", noun="point", record=Point)
-
-
-def stands(point: Point, *, retry_failed: bool) -> bool:
-    """Whether a call that goes on leaves a point of an earlier one as it is: it has a value, or it
-    failed, no other programs can be the reason, and that is not to be tried again."""
+def stands(point: DataPoint, *, retry_failed: bool) -> bool:
+    """Whether a resumed run keeps a point: it has a value, or it failed undisturbed and failures
+    are not retried."""
     return point.status == "ok" or (bool(point.at) and not point.disturbed and not retry_failed)
 
 
-class PointsFile(RecordFile[Point]):
-    """The file of a run, open to be added to."""
+class Points:
+    """The points that count: of repeated ones the least disturbed."""
 
-    def __init__(
-        self, path: Path, header: Header, points: list[Point], *, retry_failed: bool = False
-    ) -> None:
-        super().__init__(path, header, points)
-        self._standing = [one for one in points if stands(one, retry_failed=retry_failed)]
+    def __init__(self, points: Iterable[DataPoint] = ()) -> None:
+        self._by_workload: dict[str, dict[Key, DataPoint]] = {}
+        for point in points:
+            self.add(point)
 
-    @property
-    def points(self) -> list[Point]:
-        """Those of earlier calls first."""
-        return self.records
-
-    @property
-    def standing(self) -> list[Point]:
-        """The points of what is not measured again: what stands of earlier calls, and all that was
-        tried since the file was opened."""
-        return self._standing + self.new
+    def add(self, point: DataPoint) -> None:
+        """One more."""
+        found = self._by_workload.setdefault(point.workload, {})
+        known = found.get(point.key)
+        if known is None or point.rank < known.rank:
+            found[point.key] = point
 
     @property
-    def failed_before(self) -> set[Key]:
-        """What failed in earlier calls, has no value, and is not tried again."""
-        values = {point.key for point in self._standing if point.status == "ok"}
-        return {point.key for point in self._standing} - values
+    def all(self) -> list[DataPoint]:
+        """All of them."""
+        return [point for found in self._by_workload.values() for point in found.values()]
+
+    @property
+    def run(self) -> list[DataPoint]:
+        """Those of what was run, whatever came of it."""
+        return [point for point in self.all if point.at]
+
+    @property
+    def disturbed(self) -> list[DataPoint]:
+        """Those that other programs disturbed."""
+        return [point for point in self.run if point.disturbed]
+
+    @property
+    def failed(self) -> list[DataPoint]:
+        """Those that have no value though they should."""
+        return [point for point in self.all if point.status == "failed"]
+
+    def of_workload(self, workload: str) -> list[DataPoint]:
+        """All points of a workload."""
+        return list(self._by_workload.get(workload, {}).values())
+
+    def rounds_of(self, workload: str) -> dict[int, DataPoint]:
+        """The points of a workload that one engine alone has, by round."""
+        return {point.round: point for point in self.of_workload(workload)}
+
+    def by_engine(
+        self, workload: str, quantity: str, parameters: Mapping[str, Any], factor: float = 1.0
+    ) -> dict[str, Series]:
+        """One quantity by engine, times `factor`, of the points that have these parameters."""
+        chosen: dict[str, list[DataPoint]] = {}
+        for point in self.of_workload(workload):
+            if all(point.parameters.get(name) == value for name, value in parameters.items()):
+                chosen.setdefault(point.engine, []).append(point)
+        return {
+            engine: _series(points, quantity).scaled(factor) for engine, points in chosen.items()
+        }
+
+    def of(self, workload: str, quantity: str) -> Series:
+        """One quantity of a workload that one engine alone has; problems say which it is of."""
+        points = self.of_workload(workload)
+        series = _series(points, quantity)
+        if not points:
+            return replace(series, problem=f"{workload}: was not run")
+        if series.problem:
+            last = max(point.round for point in points if _lacks(point, quantity))
+            series = replace(series, problem=f"{workload}, round {last + 1}: {series.problem}")
+        return series
 
 
-def open_points(
-    folder: Path, header: Header, *, fresh: bool, retry_failed: bool = False
-) -> PointsFile:
-    """The points in `folder`, or an empty file with `header` if there are none or `fresh`.
+def _series(points: Iterable[DataPoint], quantity: str) -> Series:
+    series = Series()
+    values: dict[int, float] = {}
+    disturbed: set[int] = set()
+    for point in sorted(points, key=lambda point: point.round):
+        if quantity in point.values:
+            values[point.round] = point.values[quantity]
+            if point.disturbed:
+                disturbed.add(point.round)
+            counts = point.samples.get(quantity)
+            if isinstance(counts, dict):
+                merged = series.samples.merged(Histogram.from_record(counts))
+                series = replace(series, samples=merged)
+        elif _lacks(point, quantity):
+            series = replace(
+                series, problem=point.why, status=point.status, at_limit=point.at_limit
+            )
+    return replace(series, by_round=values, disturbed=frozenset(disturbed))
 
-    `retry_failed`: what failed before is to be tried again. Raises InputError if the folder cannot
-    be used, if the file is damaged, or if it is of another machine, version or size of run.
-    """
-    path = folder / POINTS
-    header, points = open_records(path, _FORM, header, fresh=fresh)
-    return PointsFile(path, header, points, retry_failed=retry_failed)
+
+def _lacks(point: DataPoint, quantity: str) -> bool:
+    return point.status != "ok" and quantity not in point.values
 
 
-def load_points(path: Path) -> tuple[Header, list[Point]]:
-    """Header and points of a file, without a last line that was not written in full.
+class PointsForm(ResultsForm[DataPoint]):
+    """The form of a file of points."""
 
-    Raises InputError that names the line that is damaged.
-    """
-    return load_records(path, _FORM)
+    def counting(self, records: Iterable[DataPoint]) -> list[DataPoint]:
+        """The least disturbed point of each key."""
+        return Points(records).all

@@ -1,4 +1,7 @@
-"""Runs one session: starts its client process, has it measure item by item, and cleans up."""
+"""Sessions: client processes that measure items, one after the other.
+
+A session starts an engine at most once. In each round it runs in a fresh process.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
 
-from gridbench.bench.plan import Item, Session
-from gridbench.bench.points import Point
+from gridbench.bench.points import DataPoint
+from gridbench.engines.servers import Servers
 from gridbench.formats import as_given
 from gridbench.machine.load import Load
 from gridbench.machine.orphan_cpu import Unwaited
@@ -27,152 +31,171 @@ _REPEATS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One quantity, or a few that are found together, of one engine: it gives a point."""
+
+    workload: str
+    engine: str = ""
+    """The name shown for it; one session can have several."""
+    measure: str
+    """MODULE:FUNCTION."""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """Distinguish it from other items of its workload."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """For the function."""
+    seconds: float
+    """Estimate."""
+    repeatable: bool = True
+    """Whether the same process can measure it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One client process."""
+
+    name: str
+    engine: str = ""
+    """Whose environment it runs in. Without one, functions get their arguments only, not an
+    `EngineClient`, and SIGTERM lets them clean up."""
+    label: str = ""
+    """The engine as it is shown."""
+    place: str = ""
+    """MODULE:CLASS of the driver; empty without one."""
+    workers: int = 0
+    servers: Servers | None = None
+    """With the workers; None: this machine."""
+    imports: tuple[str, ...] = ()
+    """Modules to load before measuring."""
+    items: tuple[Item, ...]
+    start_seconds: float = 0.0
+    """Estimate for the process and the engine to start and end."""
+    rounds: int = 1
+    left_out: str = ""
+    """Why it does not run in a run of this size; empty if it does."""
+
+    @property
+    def seconds(self) -> float:
+        """Estimate."""
+        return self.seconds_of(self.items)
+
+    def seconds_of(self, items: Sequence[Item]) -> float:
+        """Estimate for these of its items."""
+        return self.start_seconds + sum(item.seconds for item in items) if items else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Seconds after which something is given up, and how long quantities are to be measured."""
+    """Time limits of a session in seconds, and how long to measure a quantity."""
 
     start: float
     """For the process, and for the engine to come up."""
     item: float
-    """For each item beside."""
+    """For each item."""
     close: float = 20.0
-    """For the engine to end, after which it is ended."""
+    """For the engine to end, before it is killed."""
     budget: float = 0.0
     """Seconds that one quantity may take, about."""
 
 
 @dataclass(slots=True)
-class Repeats:
-    """How much time may still go into repeating what was disturbed."""
+class RepeatBudget:
+    """Time left for repeating disturbed measurements."""
 
     seconds: float
 
-    def allow(self, seconds: float) -> bool:
-        """Whether another so many seconds may be spent."""
+    def allows(self, seconds: float) -> bool:
+        """Whether this much time is left."""
         return seconds <= self.seconds
 
     def spend(self, seconds: float) -> None:
-        """So many were spent."""
+        """Take this much of it."""
         self.seconds -= seconds
 
 
 class Runner:
-    """Runs sessions one after the other; what they found goes to `save`, point by point."""
+    """Measures items; those of one session and round share a client process.
+
+    A process that gets stuck is ended, and a new one measures the rest. If the engine does not
+    start, all further items of the session fail for the same reason.
+    """
 
     def __init__(
         self,
         limits: Limits,
         leftovers: Leftovers,
-        repeats: Repeats,
+        repeats: RepeatBudget,
         *,
-        save: Callable[[Point], object],
+        note: Callable[[DataPoint], object],
         check: Callable[[], object],
     ) -> None:
-        """`check` is called ten times a second, and raises Stopped when the user wants an end."""
+        """`note` gets a point for processes that a session left behind. `check` is called ten
+        times a second, and raises Stopped when the user wants to stop."""
         self._limits = limits
         self._leftovers = leftovers
         self._repeats = repeats
-        self._save = save
+        self._note = note
         self._check = check
+        self._session: tuple[Session, int] | None = None
+        self._process: _ClientProcess | None = None
+        self._not_started: DataPoint | None = None
 
-    def run(self, session: Session, items: list[Item], launch: Launch, number: int) -> None:
-        """Measure the items of the session in round `number`. Raises Stopped.
+    def __enter__(self) -> Self:
+        return self
 
-        When an item gets stuck, the process is ended, and another one goes on with the rest.
-        """
-        attempts: dict[int, int] = {}
-        left = list(range(len(items)))
-        while left:
-            began = time.monotonic()
-            process = _Process(session, [items[n] for n in left], launch, self._limits)
-            try:
-                done, again = self._serve(process, [(n, items[n]) for n in left], number)
-            finally:
-                behind = process.end(self._leftovers)
-            if attempts:
-                self._repeats.spend(time.monotonic() - began)
-            left = [n for n in left if n not in done]
-            for n in again:  # what one process cannot measure twice is left to another
-                attempts[n] = attempts.get(n, 0) + 1
-                if attempts[n] <= _REPEATS and self._repeats.allow(session.seconds):
-                    left.append(n)
-            self._note_leftovers(session, number, behind)
-
-    def _serve(
-        self, process: _Process, items: list[tuple[int, Item]], number: int
-    ) -> tuple[set[int], list[int]]:
-        """Which items need not be looked at again, and which were disturbed and cannot repeat."""
-        done: set[int] = set()
-        again: list[int] = []
-        attempts = [0] * len(items)
-        disturbed = False
-        family = Unwaited(os.getpid())
-        before = family.reading()
-        parts: dict[str, float] = {}
-        position = 0
-
-        def check() -> None:
-            self._check()
-            family.look_if_due()
-
-        try:
-            for message in process.messages(check):
-                if "ready" in message:
-                    position = message["ready"]
-                    item = items[position][1]
-                    due = attempts[position] == 0 or (
-                        disturbed
-                        and item.repeatable
-                        and attempts[position] <= _REPEATS
-                        and self._repeats.allow(item.seconds)
-                    )
-                    attempts[position] += due
-                    process.answer("measure" if due else "pass")
-                    before = family.reading()
-                    parts = {}
-                elif "part" in message:
-                    parts |= message["part"]
-                elif "item" in message:
-                    load = family.reading().load_since(before)
-                    if attempts[position] > 1:
-                        self._repeats.spend(message["seconds"])
-                    disturbed = judged(load) != "undisturbed"
-                    index, item = items[position]
-                    done.add(index)
-                    if disturbed and not item.repeatable and message["status"] == "ok":
-                        again.append(index)
-                    self._save(_point(item, number, message, parts, load))
-                    if message.get("over"):
-                        self._give_up(items[position + 1 :], number, message["why"], load, done)
-        except _Failed as failure:
-            if position < len(items) and items[position][0] not in done:
-                index, item = items[position]
-                done.add(index)
-                load = family.reading().load_since(before)
-                self._save(
-                    replace(
-                        _failure(item, number, str(failure)),
-                        values=parts,
-                        at_limit=failure.at_limit,
-                        **_meanwhile(load),
-                        seconds=round(load.seconds, 3),
-                    )
-                )
-                if process.before_first:
-                    self._give_up(items[position + 1 :], number, str(failure), load, done)
-        return done, again
-
-    def _give_up(
-        self, items: list[tuple[int, Item]], number: int, why: str, load: Load, done: set[int]
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        """Keep for the rest what became of the first, and what others did during that."""
-        for index, item in items:
-            done.add(index)
-            self._save(replace(_failure(item, number, why), **_meanwhile(load)))
+        self._end_process()
 
-    def _note_leftovers(self, session: Session, number: int, behind: list[str]) -> None:
-        if behind:
-            self._save(
-                Point(
+    def measure(self, session: Session, item: Item, launch: Launch, number: int) -> DataPoint:
+        """The point of an item in round `number`: the least disturbed of its repetitions. Raises
+        Stopped."""
+        if self._session != (session, number):
+            self._end_process()
+            self._session, self._not_started = (session, number), None
+        best = self._attempt(session, item, launch, number)
+        cost = item.seconds if item.repeatable else session.seconds_of([item])
+        for _ in range(_REPEATS):
+            if not best.disturbed or self._process is None or not self._repeats.allows(cost):
+                break
+            if not item.repeatable:
+                if best.status != "ok":
+                    break
+                self._end_process()
+            began = time.monotonic()
+            best = min(
+                best, self._attempt(session, item, launch, number), key=lambda point: point.rank
+            )
+            self._repeats.spend(time.monotonic() - began)
+        return best
+
+    def _attempt(self, session: Session, item: Item, launch: Launch, number: int) -> DataPoint:
+        if self._not_started is not None:
+            failed = self._not_started
+            return replace(
+                _failure(item, number, failed.why), disturbed=failed.disturbed, load=failed.load
+            )
+        if self._process is None:
+            self._process = _ClientProcess(session, launch, self._limits)
+        process = self._process
+        point, over = process.measure(item, number, self._check)
+        if over:
+            self._not_started = point
+        if process.failed:
+            self._end_process()
+        return point
+
+    def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if process is None or self._session is None:
+            return
+        session, number = self._session
+        if behind := process.end(self._leftovers):
+            self._note(
+                DataPoint(
                     workload="leftovers",
                     engine=session.label,
                     parameters={"session": session.name},
@@ -184,7 +207,7 @@ class Runner:
             )
 
 
-class _Failed(Exception):
+class _Failure(Exception):
     """The client process gave no result, and why."""
 
     def __init__(self, why: str, *, at_limit: bool = False) -> None:
@@ -192,15 +215,17 @@ class _Failed(Exception):
         self.at_limit = at_limit
 
 
-class _Process:
+class _ClientProcess:
     """The client process of a session, and the messages to and from it."""
 
-    def __init__(self, session: Session, items: list[Item], launch: Launch, limits: Limits) -> None:
-        self.before_first = True
-        """Nothing has been measured yet: the engine may not even have come up."""
+    def __init__(self, session: Session, launch: Launch, limits: Limits) -> None:
+        self.failed = False
+        """Whether it can measure no more."""
+        self._session = session
         self._limits = limits
-        self._unwinds = not session.engine
-        self._closing = False
+        self._family = Unwaited(os.getpid())
+        self._measured = 0
+        self._is_idle = True
         description = {
             "client": session.engine
             and {
@@ -212,41 +237,80 @@ class _Process:
                 "servers": session.servers and asdict(session.servers),
             },
             "imports": session.imports,
-            "items": [{"measure": item.measure, "arguments": item.arguments} for item in items],
+            "items": [
+                {"measure": item.measure, "arguments": item.arguments} for item in session.items
+            ],
         }
         self._child = Child(
             "gridbench.bench.child", [json.dumps(description, default=os.fspath)], launch=launch
         )
 
-    def messages(self, check: Callable[[], object]) -> Iterator[dict[str, Any]]:
-        """What the process sends, until it ends. Raises _Failed, and what `check` raises."""
-        limit = self._limits.start
-        until = time.monotonic() + limit
+    def measure(
+        self, item: Item, number: int, check: Callable[[], object]
+    ) -> tuple[DataPoint, bool]:
+        """The point of an item, and whether nothing else of the session can be measured. Raises
+        what `check` raises."""
+        position = self._session.items.index(item)
+        parts: dict[str, float] = {}
+        before = self._family.reading()
+        self._is_idle = False
+
+        def look() -> None:
+            check()
+            self._family.look_if_due()
+
         try:
-            while "closing" not in (message := self._child.receive(until, check)):
-                if "ready" in message:
-                    # The first one may have to bring up the engine.
-                    limit = self._limits.item + (self._limits.start if self.before_first else 0.0)
-                    until = time.monotonic() + limit
-                yield message
-                if "item" in message:
-                    self.before_first = False
-            self._closing = True
+            self._reach(position, look)
+            before = self._family.reading()
+            self._child.send("measure")
+            limit = self._limits.item + (0.0 if self._measured else self._limits.start)
+            until = time.monotonic() + limit
+            while "item" not in (message := self._receive(until, limit, look)):
+                parts |= message.get("part", {})
+        except _Failure as failure:
+            self.failed = True
+            load = self._family.reading().load_since(before)
+            point = replace(
+                _failure(item, number, str(failure)),
+                values=parts,
+                at_limit=failure.at_limit,
+                **_meanwhile(load),
+                seconds=round(load.seconds, 3),
+            )
+            return point, not self._measured
+        self._is_idle = True
+        self._measured += 1
+        load = self._family.reading().load_since(before)
+        over = bool(message.get("over"))
+        self.failed = over
+        return _point(item, number, message, parts, load), over
+
+    def _reach(self, position: int, look: Callable[[], object]) -> None:
+        """Pass items until the process is ready for this one."""
+        limit = self._limits.item if self._measured else self._limits.start
+        until = time.monotonic() + limit
+        while True:
+            message = self._receive(until, limit, look)
+            if message.get("ready") == position:
+                return
+            self._child.send("pass")
+
+    def _receive(self, until: float, limit: float, look: Callable[[], object]) -> dict[str, Any]:
+        try:
+            message: dict[str, Any] = self._child.receive(until, look)
         except TimeoutError:
-            raise _Failed(f"gave no result in {as_given(limit)}", at_limit=True) from None
+            raise _Failure(f"gave no result in {as_given(limit)}", at_limit=True) from None
         except Ended:
             how = f"the client process {self._child.ending()}"
-            raise _Failed(": ".join([how, *self._child.last_lines(1)])) from None
-
-    def answer(self, wish: str) -> None:
-        """Tell the process what to do."""
-        self._child.send(wish)
+            raise _Failure(": ".join([how, *self._child.last_lines(1)])) from None
+        return message
 
     def end(self, leftovers: Leftovers) -> list[str]:
-        """Wait for the process to end, or end it; processes that it left behind."""
-        if not self._unwinds or self._closing:
-            self.answer("end")
+        """Wait for the process to end, or end it; the processes that it left behind."""
+        if self._session.engine or self._is_idle:
+            self._child.send("end")
             return self._child.end(leftovers, patience=self._limits.close)
+        # What it has made is taken down first.
         if not self._child.wait(0):
             self._child.ask_to_end(signal.SIGTERM)
         in_time = self._child.wait(GRACE)
@@ -258,7 +322,7 @@ class _Process:
 
 def _point(
     item: Item, number: int, message: dict[str, Any], parts: dict[str, float], load: Load
-) -> Point:
+) -> DataPoint:
     values = parts | message.get("values", {})
     if any(not math.isfinite(value) for value in values.values()):
         return _failure(item, number, "gave a value that is not a number")
@@ -282,8 +346,8 @@ def _meanwhile(load: Load) -> dict[str, Any]:
     }
 
 
-def _failure(item: Item, number: int, why: str) -> Point:
-    return Point(
+def _failure(item: Item, number: int, why: str) -> DataPoint:
+    return DataPoint(
         workload=item.workload,
         engine=item.engine,
         parameters=item.parameters,

@@ -1,21 +1,89 @@
-"""The options of `gridbench micro`. What it needs is imported when it is called."""
+"""The parameters and the command of `gridbench micro`."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
-from gridbench.printing import Printing, printing_options
-from gridbench.resume_options import going_on_options
-from gridbench.run.options import grid_option, rounds_given, rounds_option, servers_option
-from gridbench.workload.options import task_option
+from gridbench.micro.workloads import FULL, QUICK, Sizes
+from gridbench.printing import Printing
+from gridbench.quantities import AUTO, FLAG, PATH, ROUNDS, Quantity, Texts
+from gridbench.schema import argument, group, option, read_parameters
+from gridbench.shared_options import ResultsOptions, ServerNames, experiment_options
+from gridbench.workload.body import SLEEP
+from gridbench.workload.options import parse_body
+
+FOLDER = Path("runs", "micro")
+
+
+class TaskBody(Quantity[str]):
+    """What tasks do: see `parse_body`."""
+
+    name = "task"
+
+    def parse(self, option: str, value: Any, folder: Path | None = None) -> str:
+        """The body. InputError if it cannot be used here."""
+        del option, folder
+        return parse_body(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroParameters:
+    """Which workloads are measured on which engines, how thoroughly, and where."""
+
+    workloads: tuple[str, ...] = argument(
+        Texts("workload"), metavar="[WORKLOAD]...", default=(), multiple=True
+    )
+    engines: tuple[str, ...] = option(
+        "--engine",
+        Texts("engine"),
+        metavar="NAME",
+        help="Engine to measure; may be given several times.",
+        default=(),
+        default_text="all but those on batch systems",
+        multiple=True,
+    )
+    grid: Path | None = option(
+        "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
+    )
+    servers: tuple[str, ...] = option(
+        "--server",
+        ServerNames(),
+        metavar="NAME[,NAME]",
+        help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be"
+        " given several times.",
+        default=(),
+        default_text="all of FILE",
+        multiple=True,
+    )
+    quick: bool = option("--quick", FLAG, help="Fewer and shorter measurements.", default=False)
+    task: str = option(
+        "--task",
+        TaskBody(),
+        metavar="TASK",
+        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
+        default=SLEEP,
+        record="task",
+    )
+    rounds: int | Literal["auto"] = option(
+        "--rounds",
+        ROUNDS,
+        metavar="N|auto",
+        help="How often each case is measured; auto: as often as the answer takes.",
+        default=AUTO,
+    )
+    results: ResultsOptions = group(ResultsOptions, out=str(FOLDER))
+
+    def sizes(self) -> Sizes:
+        """How much is measured."""
+        return replace(QUICK if self.quick else FULL, body=self.task)
 
 
 @click.command(
@@ -29,47 +97,9 @@ from gridbench.workload.options import task_option
         "gridbench micro --list",
     ),
 )
-@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help="Engine to measure; may be given several times. [default: all but those on batch systems]",
-)
-@grid_option
-@servers_option
-@click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
-@task_option
-@rounds_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("runs", "micro"),
-    show_default=True,
-    metavar="DIR",
-    help="Folder for the results.",
-)
-@load_options
-@printing_options
-@going_on_options
+@experiment_options(MicroParameters)
 @click.option("--list", "list_only", is_flag=True, help="List what can be named, and exit.")
-def micro(
-    *,
-    workloads: tuple[str, ...],
-    engines: tuple[str, ...],
-    grid: Path | None,
-    servers: tuple[str, ...],
-    quick: bool,
-    body_name: str,
-    rounds: int | Literal["auto"] | None,
-    out: Path,
-    fresh: bool,
-    retry_failed: bool,
-    list_only: bool,
-    policy: Policy,
-    printing: Printing,
-) -> None:
+def micro(*, list_only: bool, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
     """Measure calls, arrays, start-up and memory on all installed engines.
 
     Engines and repetitions are interleaved in random order, each in a fresh process; gridrpc and
@@ -81,40 +111,16 @@ def micro(
     start, tasks_100, shared_100MB and null_rate_4_clients.
 
     Each is measured five times, with --quick twice, and less often if it takes long. Every result
-    is saved at once, so the same command goes on where the one before stopped, without
-    what failed before, if --retry-failed does not say otherwise. DIR then holds points.jsonl,
-    results.json, report.html and performance.md. Exit status 1 says that something could not be
-    measured, 3 that other programs used the machine, so that nothing can be claimed. Disturbed
-    measurements are repeated, as far as time allows. A claim takes at least two undisturbed rounds,
-    in all of which the same engine is ahead.
+    is saved at once, so the same command resumes, without what failed before unless --retry-failed
+    is given. DIR then holds points.jsonl, results.json, report.html and performance.md. Exit status
+    1 says that something could not be measured, 3 that other programs used the machine, so that
+    nothing can be claimed. Disturbed measurements are repeated, as far as time allows. A claim
+    takes at least two undisturbed rounds, in all of which the same engine is ahead.
     """
+    from gridbench.micro.experiment import list_names, run_micro
+
     if list_only:
-        from gridbench.micro.listing import listing
-
-        listed = listing()
-        printing.document(listed.to_dict)
-        if not printing.as_json:
-            click.echo(listed.told())
-        return
-    from gridbench.engines.servers import names_in
-    from gridbench.micro.command import MicroRequest, run_micro
-    from gridbench.micro.sizes import FULL, QUICK
-    from gridbench.workload.options import parse_body
-
-    sys.exit(
-        run_micro(
-            MicroRequest(
-                workloads=workloads,
-                engines=engines,
-                sizes=replace(QUICK if quick else FULL, body=parse_body(body_name)),
-                grid=grid,
-                servers=names_in(servers),
-                rounds=rounds_given(rounds, several=True),
-                folder=out,
-                fresh=fresh,
-                retry_failed=retry_failed,
-                policy=policy,
-                printing=printing,
-            )
-        )
-    )
+        list_names(printing)
+    else:
+        parameters = read_parameters(MicroParameters, given)
+        sys.exit(run_micro(parameters, parameters.sizes(), policy, printing))

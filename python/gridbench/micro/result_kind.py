@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.micro.figures import Entry, holds_results, load_results
+from gridbench.micro.record import FigureEntry, holds_results, load_results
 from gridbench.result_kind import ResultRow, only
 
 title = "gridbench micro"
@@ -37,7 +37,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                 )
 
 
-def _judged(entry: Entry) -> list[tuple[float, bool]]:
+def _judged(entry: FigureEntry) -> list[tuple[float, bool]]:
     """Its values, and whether each is undisturbed. Older files don't have the undisturbed ones."""
     if not entry.disturbed_runs:
         return [(value, True) for value in entry.values]

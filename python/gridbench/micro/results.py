@@ -1,32 +1,49 @@
-"""From points to results: figures with intervals, ratios and claims, curves, and the lead."""
+"""From points to results: figures with intervals, ratios and claims, curves, and targets."""
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from gridbench.bench.points import Header, Point
-from gridbench.bench.series import Points
-from gridbench.micro.catalogue import FigureOf, Limit, catalogue
-from gridbench.micro.curves import curves_of
-from gridbench.micro.figures import Claim, Entry, Figure, Parameter, Ratio, Results
-from gridbench.micro.lead import lead_of
+from gridbench.bench.points import DataPoint, Points
+from gridbench.jsonl_store import Header
+from gridbench.micro.catalogue import FigureOf, MachineLimit, catalogue, lead_of
+from gridbench.micro.record import (
+    Claim,
+    CurveAxis,
+    CurveLine,
+    FigureCurve,
+    FigureEntry,
+    FigureParameter,
+    MicroFigure,
+    Ratio,
+    Results,
+)
 from gridbench.micro.workloads import AGAIN, ON_SERVERS, TWINS
 from gridbench.statistics.claims import stands_out
 from gridbench.statistics.interval import bootstrap_interval, interval_of_median
 from gridbench.statistics.series import PERCENTILES, Series, noise_between, paired_ratios
 
+_BINS_PER_DECADE = 8
+_FAMILIES = (
+    ("argument", "An array as argument", "argument_{}", CurveAxis(name="size", unit="bytes")),
+    ("echo", "An array there and back", "echo_{}", CurveAxis(name="size", unit="bytes")),
+    ("start_first", "From nothing to the first task", "start_{}_first", CurveAxis(name="workers")),
+    ("start_all", "From nothing to all at work", "start_{}_all", CurveAxis(name="workers")),
+    ("memory", "Memory of idle workers", "memory_{}", CurveAxis(name="workers")),
+)
 _OURS = "gridrpc"
 _BESIDE = ("process-pool, inherited",)
 """Shown, but no peer: it does not do what is compared."""
 
 
-def results_of(header: Header, points: Iterable[Point], ended: str) -> Results:
+def results_of(header: Header, points: Iterable[DataPoint], ended: str) -> Results:
     """All that the points tell."""
     every = list(points)
     chosen = Points(every)
-    figures: list[Figure] = []
+    figures: list[MicroFigure] = []
     values: dict[str, dict[str, Series]] = {}
     for kind in catalogue_of(chosen):
         series = series_of(kind, chosen)
@@ -68,11 +85,11 @@ def _sizes(points: Points) -> tuple[tuple[int, ...], tuple[int, ...], int, tuple
     return tuple(sorted(arrays)), tuple(sorted(crews)), max(shared, default=100_000_000), bodies
 
 
-def _versions(points: Iterable[Point]) -> dict[str, str]:
+def _versions(points: Iterable[DataPoint]) -> dict[str, str]:
     return {p.engine: p.version for p in points if p.version and not p.engine.endswith(AGAIN)}
 
 
-def _limit(limit: Limit, points: Points) -> Series:
+def _limit(limit: MachineLimit, points: Points) -> Series:
     return limit.source.by_engine(points).get(limit.points or limit.name, Series())
 
 
@@ -95,7 +112,9 @@ def _better(kind: FigureOf, one: float, other: float) -> bool:
     return one < other if kind.better == "less" else one > other
 
 
-def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, Series]) -> Figure:
+def _figure(
+    kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, Series]
+) -> MicroFigure:
     noise = max(
         [1.0]
         + [
@@ -116,13 +135,13 @@ def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, S
     if peers and kind.compared:
         peer = pick(peers, key=lambda name: measured[name].median)
     first = next((one for one in limits.values() if one.values), Series())
-    return Figure(
+    return MicroFigure(
         id=kind.id,
         workload=kind.workload,
         title=kind.title,
         unit=kind.unit,
         better=kind.better,
-        parameter=Parameter(name=kind.parameter[0], value=kind.parameter[1])
+        parameter=FigureParameter(name=kind.parameter[0], value=kind.parameter[1])
         if kind.parameter
         else None,
         entries=tuple(_entry(name, one) for name, one in shown.items()),
@@ -143,12 +162,12 @@ def _place(name: str) -> tuple[bool, str]:
     return not name.startswith(_OURS), name
 
 
-def _entry(name: str, series: Series) -> Entry:
+def _entry(name: str, series: Series) -> FigureEntry:
     values = series.values
     if not values:
-        return Entry(engine=name, status=series.status, why=series.problem)
+        return FigureEntry(engine=name, status=series.status, why=series.problem)
     low, high = interval_of_median(values) or (None, None)
-    return Entry(
+    return FigureEntry(
         engine=name,
         median=statistics.median(values),
         low=low,
@@ -180,3 +199,144 @@ def _ratio(kind: FigureOf, ours: Series, peer: Series, limit: Series, noise: flo
         to_limit=statistics.median(to_limit) if to_limit else None,
         claim=claim,
     )
+
+
+# ---- Curves
+
+
+def curves_of(points: Points, figures: Sequence[MicroFigure]) -> Iterator[FigureCurve]:
+    """All curves for which there is something."""
+    for name, title, pattern, axis in _FAMILIES:
+        head, tail = pattern.split("{}")
+        family = [
+            figure
+            for figure in figures
+            if figure.parameter is not None
+            and figure.id.startswith(head)
+            and figure.id[len(head) :].split("_", 1)[1:] == tail.split("_", 1)[1:]
+        ]
+        if family:
+            y = CurveAxis(name="time" if family[0].unit != "MB" else "memory", unit=family[0].unit)
+            yield FigureCurve(id=name, title=title, x=axis, y=y, log=True, lines=_lines(family))
+    yield from _map_rates(points)
+    yield from _grains(points)
+    yield from _million(points)
+
+
+def _lines(family: Sequence[MicroFigure]) -> tuple[CurveLine, ...]:
+    entries: dict[str, list[tuple[float, FigureEntry]]] = {}
+    for figure in family:
+        assert figure.parameter is not None
+        for entry in figure.entries:
+            if entry.median is not None:
+                entries.setdefault(entry.engine, []).append((figure.parameter.value, entry))
+    return tuple(_line(engine, found) for engine, found in entries.items())
+
+
+def _line(engine: str, found: list[tuple[float, FigureEntry]]) -> CurveLine:
+    sure = all(entry.low is not None for _, entry in found)
+    return CurveLine(
+        engine=engine,
+        x=tuple(x for x, _ in found),
+        y=tuple(entry.median or 0.0 for _, entry in found),
+        low=tuple(entry.low or 0.0 for _, entry in found) if sure else (),
+        high=tuple(entry.high or 0.0 for _, entry in found) if sure else (),
+    )
+
+
+def _shown(points: Sequence[DataPoint]) -> dict[str, list[DataPoint]]:
+    """Those that are well, by engine."""
+    found: dict[str, list[DataPoint]] = {}
+    for point in points:
+        if point.status == "ok" and not point.engine.endswith(AGAIN):
+            found.setdefault(point.engine, []).append(point)
+    return found
+
+
+def _map_rates(points: Points) -> Iterator[FigureCurve]:
+    lines = []
+    for engine, found in _shown(points.of_workload("map_rate")).items():
+        rates: dict[float, list[float]] = {}
+        for point in found:
+            chunk = point.parameters["chunk"]
+            if isinstance(chunk, int):  # not one that the engine chooses itself
+                rates.setdefault(float(chunk), []).append(point.values["per_second"])
+        if rates:
+            lines.append(_collected(engine, rates))
+    if lines:
+        yield FigureCurve(
+            id="map_rate",
+            title="Null calls per second by map",
+            x=CurveAxis(name="chunk", unit="items"),
+            y=CurveAxis(name="rate", unit="calls/s"),
+            log=True,
+            lines=tuple(lines),
+        )
+
+
+def _collected(engine: str, values: dict[float, list[float]]) -> CurveLine:
+    xs = sorted(values)
+    intervals = [interval_of_median(values[x]) for x in xs]
+    known = [interval for interval in intervals if interval is not None]
+    sure = len(known) == len(xs)
+    return CurveLine(
+        engine=engine,
+        x=tuple(xs),
+        y=tuple(statistics.median(values[x]) for x in xs),
+        low=tuple(low for low, _ in known) if sure else (),
+        high=tuple(high for _, high in known) if sure else (),
+    )
+
+
+def _grains(points: Points) -> Iterator[FigureCurve]:
+    for by, ending, words in (("submit", "", "submitted singly"), ("map", "_map", "by map")):
+        mine = [point for point in points.of_workload("metg") if point.parameters["by"] == by]
+        lines = []
+        for engine, found in _shown(mine).items():
+            tries: dict[int, list[tuple[float, float]]] = {}
+            for point in found:
+                samples = zip(point.samples["task_us"], point.samples["efficiency"], strict=True)
+                for task, efficiency in samples:
+                    # Rounds try different times: near ones go together.
+                    tries.setdefault(_bin(task), []).append((task, efficiency))
+            middles = [
+                tuple(statistics.median(side) for side in zip(*tries[n], strict=True))
+                for n in sorted(tries)
+            ]
+            lines.append(
+                CurveLine(
+                    engine=engine, x=tuple(m[0] for m in middles), y=tuple(m[1] for m in middles)
+                )
+            )
+        if lines:
+            yield FigureCurve(
+                id=f"metg{ending}",
+                title=f"How busy tasks keep 2 workers, {words}",
+                x=CurveAxis(name="task time", unit="us"),
+                y=CurveAxis(name="efficiency"),
+                log=True,
+                lines=tuple(lines),
+            )
+
+
+def _bin(value: float) -> int:
+    return math.floor(_BINS_PER_DECADE * math.log10(value))
+
+
+def _million(points: Points) -> Iterator[FigureCurve]:
+    lines = []
+    for engine, found in _shown(points.of_workload("million")).items():
+        last = [point for point in found if "calls" in point.samples]
+        if last:
+            samples = last[-1].samples
+            lines.append(
+                CurveLine(engine=engine, x=tuple(samples["calls"]), y=tuple(samples["per_second"]))
+            )
+    if lines:
+        yield FigureCurve(
+            id="million",
+            title="Rate over a million calls in one go",
+            x=CurveAxis(name="calls done"),
+            y=CurveAxis(name="rate", unit="calls/s"),
+            lines=tuple(lines),
+        )

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridbench.bench.points import POINTS, Header, Point, load_points
-from gridbench.bench.series import Points
+from gridbench.bench.points import DataPoint, Points
 from gridbench.formats import counted
-from gridbench.micro.figures import RESULTS, Entry, Figure, Results, load_results
-from gridbench.micro.lead import PEER
+from gridbench.jsonl_store import Header, load_records
+from gridbench.micro.catalogue import PEER
+from gridbench.micro.record import FORM, RESULTS, FigureEntry, MicroFigure, Results, load_results
 from gridbench.micro.results import catalogue_of, results_of, series_of
 from gridbench.micro.workloads import AGAIN, ON_SERVERS
 from gridbench.rules import Rules, Seen, broken_by, named, recorded
 from gridbench.statistics.claims import ENOUGH
 
 _OURS = "gridrpc"
-_NO_POINTS = f"{POINTS} is not beside the results"
+_NO_POINTS = f"{FORM.file} is not beside the results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Measured:
     """The results, as the rules look at them."""
 
     results: Results
-    kept: tuple[Header, list[Point]] | None
+    kept: tuple[Header, list[DataPoint]] | None
     """What they were made of; None: it is not there."""
 
     @property
-    def values(self) -> Iterator[tuple[Figure, Entry]]:
+    def values(self) -> Iterator[tuple[MicroFigure, FigureEntry]]:
         """All that has a value, limits too."""
         for figure in self.results.figures:
             for entry in (*figure.entries, *figure.limits):
@@ -38,7 +38,7 @@ class Measured:
                     yield figure, entry
 
     @property
-    def claimed(self) -> list[Figure]:
+    def claimed(self) -> list[MicroFigure]:
         """The figures in which an engine is said to be ahead, or behind."""
         return [
             figure
@@ -53,8 +53,8 @@ def read(source: Path) -> Measured:
     file = source if source.is_dir() else source.parent
     # The points of another folder's results would be others.
     beside = source.is_dir() or source.name == RESULTS
-    points = file / POINTS
-    return Measured(results, load_points(points) if beside and points.is_file() else None)
+    points = file / FORM.file
+    return Measured(results, load_records(points, FORM) if beside and points.is_file() else None)
 
 
 def _complete(found: Measured) -> Seen:
@@ -103,10 +103,10 @@ def _figures(found: Measured) -> Seen:
         if _essence(figure) and _essence(figure) != _essence(again.get(figure.id))
     ]
     told = f"values and claims, worked out again from {counted(len(found.kept[1]), 'point')}"
-    return broken_by(differ, f"other values or claims follow from {POINTS}", told)
+    return broken_by(differ, f"other values or claims follow from {FORM.file}", told)
 
 
-def _off(entry: Entry) -> bool:
+def _off(entry: FigureEntry) -> bool:
     """Whether what an entry says does not follow from its values."""
     # Older files do not say which of the values were disturbed.
     told = bool(entry.undisturbed)
@@ -118,7 +118,7 @@ def _off(entry: Entry) -> bool:
     )
 
 
-def _essence(figure: Figure | None) -> tuple[object, ...] | None:
+def _essence(figure: MicroFigure | None) -> tuple[object, ...] | None:
     """What is claimed in a figure, and what from; None: it has no values. What never was tried has
     entries that points do not tell of."""
     entries = [] if figure is None else [*figure.entries, *figure.limits]

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gridbench.bench.plan import Item, Session
+from gridbench.bench.session import Item, Session
 from gridbench.engines.functions import Chunk
 from gridbench.engines.servers import Servers
 from gridbench.formats import as_given
-from gridbench.micro.sizes import Sizes
 from gridbench.micro.workloads import (
     AGAIN,
     EMPTY,
@@ -23,6 +22,7 @@ from gridbench.micro.workloads import (
     PYTHON,
     TWINS,
     C,
+    Sizes,
 )
 from gridbench.statistics.claims import ENOUGH
 
@@ -189,23 +189,23 @@ class _Engine:
         seconds = 1.4 * self._sizes.budget * self._slowness
         yield self._item("null_call", "calls:null_call", seconds=seconds)
         yield self._item("null_rate", "calls:null_rate", seconds=seconds)
-        module = "native" if self._native else "calls"
+        map_rate = "calls:native_map_rate" if self._native else "calls:map_rate"
         by_itself = ("auto",) if self._name in (PYTHON, NATIVE) else ()
         for chunk in (*self._sizes.chunks, *by_itself):
             given = {"chunk": chunk}
             yield self._item(
-                "map_rate", f"{module}:map_rate", parameters=given, arguments=given, seconds=seconds
+                "map_rate", map_rate, parameters=given, arguments=given, seconds=seconds
             )
         if not self._native:
             yield from self._arrays(seconds)
             yield self._item(
-                "work", "work:rate", parameters={"task": sizes.body},
+                "work", "tasks:work_rate", parameters={"task": sizes.body},
                 arguments={"body": sizes.body, "seconds": sizes.body_seconds},
                 seconds=2 * sizes.budget * self._slowness,
             )  # fmt: skip
             for by_map in (False, True):
                 yield self._item(
-                    "metg", "metg:metg", parameters={"by": "map" if by_map else "submit"},
+                    "metg", "tasks:metg", parameters={"by": "map" if by_map else "submit"},
                     arguments={
                         "by_map": by_map, "chunk": self._chunk, "longest": sizes.longest_grain,
                     },
@@ -235,7 +235,7 @@ class _Engine:
 
     def _clients(self) -> Iterator[Item]:
         yield self._item(
-            "null_rate_4_clients", "clients:rate_of_clients",
+            "null_rate_4_clients", "calls:rate_of_clients",
             arguments={"clients": self._sizes.clients},
             seconds=2 * self._sizes.budget * self._slowness,
         )  # fmt: skip
@@ -252,7 +252,7 @@ class _Engine:
         if not self._twin:
             count, seconds = self._sizes.calls, self._sizes.calls_seconds
             yield self._item(
-                "million", "farm:million", arguments={"count": count, "seconds": seconds},
+                "million", "calls:million", arguments={"count": count, "seconds": seconds},
                 seconds=min(seconds, 8) if self._name in (PYTHON, NATIVE) else 0.85 * seconds,
                 repeatable=False,
             )  # fmt: skip
@@ -269,7 +269,7 @@ class _Engine:
     def _crew(self, crew: int, start: float) -> Iterator[Item]:
         yield self._bring_up(crew, start, "bare")
         if crew == max(self._sizes.crews):
-            farm = "native:tasks" if self._native else "farm:tasks"
+            farm = "tasks:native_tasks" if self._native else "tasks:tasks"
             count, sleep = self._sizes.short_tasks
             many = self._sizes.null_tasks
             for kind, tasks, seconds in (("short", count, sleep), ("null", many, 0.0)):
@@ -281,7 +281,7 @@ class _Engine:
 
     def _bring_up(self, crew: int, start: float, client: str) -> Item:
         return self._item(
-            "start", f"{'native' if self._native else 'start'}:bring_up",
+            "start", "tasks:native_bring_up" if self._native else "tasks:bring_up",
             parameters={"workers": crew, "client": client},
             arguments={"numpy_loaded": client == "numpy"},
             seconds=start, repeatable=False,
@@ -290,7 +290,7 @@ class _Engine:
 
 def _inherited(sizes: Sizes) -> Session:
     item = Item(
-        workload="shared_100MB", engine=INHERITED, measure=f"{_MEASURES}.inherited:inherited",
+        workload="shared_100MB", engine=INHERITED, measure=f"{_MEASURES}.arrays:inherited",
         parameters={"bytes": sizes.shared}, arguments={"size": sizes.shared},
         seconds=1.0, repeatable=False,
     )  # fmt: skip
@@ -304,7 +304,7 @@ def _c_sessions(workloads: Sequence[str], sizes: Sizes, programs: str) -> Iterat
     count = max(100, round(20_000 * sizes.budget))
     items = tuple(
         Item(
-            workload=workload, engine=C, measure=f"{_MEASURES}.programs:{workload}",
+            workload=workload, engine=C, measure=f"{_MEASURES}.calls:{workload}_from_c",
             arguments={"folder": programs, "count": many}, seconds=1.0,
         )
         for workload, many in (("null_call", count), ("null_rate", 5 * count))
@@ -345,7 +345,7 @@ def _limits(workloads: Sequence[str], sizes: Sizes, programs: str) -> Iterator[I
         yield item("pickled_call_spin", "limits:pickled_call", {}, spin=True)
     if "work" in wanted:
         yield item(
-            "one process", "work:alone", {"task": sizes.body},
+            "one process", "tasks:work_alone", {"task": sizes.body},
             body=sizes.body, seconds=sizes.body_seconds,
         )  # fmt: skip
     if wanted & {"argument", "echo", "shared_100MB"}:

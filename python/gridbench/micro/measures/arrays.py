@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gridbench.bench.client import Client, Found, WrongResult, timed_until
+from gridbench.bench.client import EngineClient, MeasuredValues, WrongResult, timed_until
 from gridbench.process.barrier import Meeting
 from gridbench.workload.calls import ends, read, read_and_meet, same, solve
 
+_inherited: Any = None
+"""What the workers of a forked pool inherit."""
 _CHECKED = 1e-6  # how far the two sides of a solved system may be apart
 
 
@@ -26,7 +30,7 @@ def _array(shape: tuple[int, ...] | int, dtype: str, kind: str) -> npt.NDArray[A
     return np.empty(shape, dtype)
 
 
-def argument(client: Client, size: int, array: str) -> Found:
+def argument(client: EngineClient, size: int, array: str) -> MeasuredValues:
     """`ms`: median time of a call with an array of `size` bytes; its ends and length come back.
 
     The array is another one in each call, in that its ends change. `copies`: bytes that a call
@@ -53,7 +57,7 @@ def argument(client: Client, size: int, array: str) -> Found:
     return found
 
 
-def echo(client: Client, size: int, array: str) -> Found:
+def echo(client: EngineClient, size: int, array: str) -> MeasuredValues:
     """`ms`: median time of a call that gets an array and returns it."""
     engine = client.engine
     data = _array(size, "u1", array)
@@ -73,13 +77,13 @@ def echo(client: Client, size: int, array: str) -> Found:
     return found
 
 
-def _times(call: Any, budget: float) -> Found:
+def _times(call: Any, budget: float) -> MeasuredValues:
     timed_until(call, budget / 10, least=1, most=100)
     times = [1e3 * t for t in timed_until(call, budget, least=3, most=20_000)]
-    return Found({"ms": statistics.median(times), "count": len(times)})
+    return MeasuredValues({"ms": statistics.median(times), "count": len(times)})
 
 
-def remote_solve(client: Client, order: int, array: str) -> Found:
+def remote_solve(client: EngineClient, order: int, array: str) -> MeasuredValues:
     """`ratio`: time of NumPy's solve in a worker by that in this process, measured in turns."""
     engine = client.engine
     draw = np.random.default_rng(1)
@@ -105,7 +109,7 @@ def remote_solve(client: Client, order: int, array: str) -> Found:
     there.clear()
     timed_until(turn, 2 * client.budget, least=3, most=100)
     ratios = [remote / local for local, remote in zip(here, there, strict=True)]
-    return Found({
+    return MeasuredValues({
         "ratio": statistics.median(ratios),
         "local_ms": 1e3 * statistics.median(here),
         "remote_ms": 1e3 * statistics.median(there),
@@ -113,7 +117,7 @@ def remote_solve(client: Client, order: int, array: str) -> Found:
     })  # fmt: skip
 
 
-def shared(client: Client, size: int) -> Found:
+def shared(client: EngineClient, size: int) -> MeasuredValues:
     """`first`, `later`: seconds until all workers have read an array given once.
 
     It is made after the workers were started, and is a new one each time. The workers stay in
@@ -128,10 +132,10 @@ def shared(client: Client, size: int) -> Found:
     while len(rest) < 5 and first + sum(rest) < client.budget:
         rest.append(_share(client, np.full(size, 2 + len(rest), np.uint8))[0])
     del engine
-    return Found({"first": first, "later": statistics.median(rest), "copies": copies})
+    return MeasuredValues({"first": first, "later": statistics.median(rest), "copies": copies})
 
 
-def _share(client: Client, array: npt.NDArray[np.uint8]) -> tuple[float, float]:
+def _share(client: EngineClient, array: npt.NDArray[np.uint8]) -> tuple[float, float]:
     from gridbench.process.memory import footprint, tree
 
     engine, expected = client.engine, read(array)
@@ -146,3 +150,28 @@ def _share(client: Client, array: npt.NDArray[np.uint8]) -> tuple[float, float]:
         if any(result != expected for result in engine.gather(calls)):
             raise WrongResult("a worker read other data than were shared")
     return seconds, grown / array.nbytes
+
+
+def inherited(client: EngineClient, size: int) -> MeasuredValues:
+    """`first`, `later`: seconds until all workers of a pool have read data that were there before
+    they were forked, so that nothing is sent; `first` includes the fork."""
+    global _inherited
+    _inherited = np.full(size, 1, np.uint8)
+    expected = read(_inherited)
+    times = []
+    with ProcessPoolExecutor(client.workers, mp_context=get_context("fork")) as pool:
+        for _ in range(3):
+            with Meeting(client.patience) as meeting:
+                begin = time.monotonic()
+                futures = [
+                    pool.submit(_read_inherited, meeting.place) for _ in range(client.workers)
+                ]
+                times.append(max(meeting.gather(client.workers)) - begin)
+                meeting.end()
+                if any(future.result() != expected for future in futures):
+                    raise WrongResult("a worker read other data than it inherited")
+    return MeasuredValues({"first": times[0], "later": min(times[1:])})
+
+
+def _read_inherited(place: str) -> int:
+    return read_and_meet(_inherited, place)

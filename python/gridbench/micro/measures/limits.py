@@ -13,20 +13,22 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from gridbench.bench.client import Client, Found, timed_until
+from gridbench.bench.client import EngineClient, MeasuredValues, timed_until
 from gridbench.bench.programs import numbers
 from gridbench.workload.calls import null
 
 _MESSAGE = b"x" * 64
 
 
-def of_program(client: Client, folder: str, mode: str, numbers_of: list[int], unit: str) -> Found:
+def of_program(
+    client: EngineClient, folder: str, mode: str, numbers_of: list[int], unit: str
+) -> MeasuredValues:
     """What the C program `limits` prints for a mode, named after its unit."""
     del client
-    return Found({unit: numbers(folder, "limits", mode, *numbers_of)[0]})
+    return MeasuredValues({unit: numbers(folder, "limits", mode, *numbers_of)[0]})
 
 
-def copying(client: Client, size: int) -> Found:
+def copying(client: EngineClient, size: int) -> MeasuredValues:
     """`ms` for a copy of `size` bytes into warm memory; `new_ms` into memory never touched."""
     del client
     source = np.full(size, 7, np.uint8)
@@ -36,7 +38,9 @@ def copying(client: Client, size: int) -> Found:
         first, *later = (_copied(target, source) for _ in range(6))
         new.append(first)
         warm += later
-    return Found({"ms": 1e3 * statistics.median(warm), "new_ms": 1e3 * statistics.median(new)})
+    return MeasuredValues(
+        {"ms": 1e3 * statistics.median(warm), "new_ms": 1e3 * statistics.median(new)}
+    )
 
 
 def _copied(target: npt.NDArray[np.uint8], source: npt.NDArray[np.uint8]) -> float:
@@ -45,7 +49,7 @@ def _copied(target: npt.NDArray[np.uint8], source: npt.NDArray[np.uint8]) -> flo
     return time.perf_counter() - begin
 
 
-def forking(client: Client, processes: int) -> Found:
+def forking(client: EngineClient, processes: int) -> MeasuredValues:
     """`seconds` to fork so many processes, until each has written one byte."""
     del client
     ready, tell = os.pipe()
@@ -66,10 +70,10 @@ def forking(client: Client, processes: int) -> Found:
         os.waitpid(pid, 0)
     for end in (ready, tell):
         os.close(end)
-    return Found({"seconds": passed})
+    return MeasuredValues({"seconds": passed})
 
 
-def ping_pong(client: Client, tcp: bool) -> Found:
+def ping_pong(client: EngineClient, tcp: bool) -> MeasuredValues:
     """`us`: median round trip of 64 bytes between two Python processes over a socket."""
 
     def answer(there: socket.socket) -> None:
@@ -83,7 +87,7 @@ def ping_pong(client: Client, tcp: bool) -> Found:
     return _round_trips(client, _pair(tcp), ask, answer)
 
 
-def pickled_call(client: Client, spin: bool) -> Found:
+def pickled_call(client: EngineClient, spin: bool) -> MeasuredValues:
     """`us`: median of the least a call of a Python function takes between two processes.
 
     Function and arguments are pickled, sent over a Unix socket with their length before them,
@@ -112,8 +116,8 @@ Side = Callable[[socket.socket], None]
 
 
 def _round_trips(
-    client: Client, pair: tuple[socket.socket, socket.socket], ask: Side, answer: Side
-) -> Found:
+    client: EngineClient, pair: tuple[socket.socket, socket.socket], ask: Side, answer: Side
+) -> MeasuredValues:
     here, there = pair
     pid = os.fork()
     if pid == 0:
@@ -125,7 +129,7 @@ def _round_trips(
     times = timed_until(lambda: ask(here), client.budget, least=10, most=100_000)
     here.close()
     os.waitpid(pid, 0)
-    return Found({"us": 1e6 * statistics.median(times), "count": len(times)})
+    return MeasuredValues({"us": 1e6 * statistics.median(times), "count": len(times)})
 
 
 def _pair(tcp: bool) -> tuple[socket.socket, socket.socket]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gridbench.formats import amount, interval, round_amount, times
-from gridbench.micro.figures import Axis, Curve, Entry, Figure, Line, Ratio, Results
 from gridbench.micro.present.families import best_first, families, has_value, ours
 from gridbench.micro.present.notes import reason
 from gridbench.micro.present.wording import (
@@ -17,11 +16,20 @@ from gridbench.micro.present.wording import (
     label,
     titled,
 )
+from gridbench.micro.record import (
+    CurveAxis,
+    CurveLine,
+    FigureCurve,
+    FigureEntry,
+    MicroFigure,
+    Ratio,
+    Results,
+)
 from gridbench.pages.axis import axis_of, is_wide
 from gridbench.provisional import PROVISIONAL
 
 
-def bars(figure: Figure) -> dict[str, Any]:
+def bars(figure: MicroFigure) -> dict[str, Any]:
     """One bar per engine, best first, then the limits."""
     entries = [entry for entry in best_first(figure) if has_value(entry)]
     limits = [entry for entry in figure.limits if has_value(entry)]
@@ -42,7 +50,7 @@ def bars(figure: Figure) -> dict[str, Any]:
     }
 
 
-def curve(drawn: Curve) -> dict[str, Any]:
+def curve(drawn: FigureCurve) -> dict[str, Any]:
     """One line per engine."""
     xs = [x for line in drawn.lines for x in line.x]
     ys = [y for line in drawn.lines for y in line.y]
@@ -57,7 +65,7 @@ def curve(drawn: Curve) -> dict[str, Any]:
     }
 
 
-def percentiles(figure: Figure) -> dict[str, Any] | None:
+def percentiles(figure: MicroFigure) -> dict[str, Any] | None:
     """One line per engine over the percentiles of its samples, as `curve`; None without any."""
     entries = [e for e in best_first(figure) if has_value(e) and e.percentiles]
     names = sorted({name for entry in entries for name in entry.percentiles or {}}, key=float)
@@ -68,13 +76,13 @@ def percentiles(figure: Figure) -> dict[str, Any] | None:
         known = [(n, (entry.percentiles or {}).get(name)) for n, name in enumerate(names)]
         points = [(float(n), value) for n, value in known if value is not None]
         xs, ys = tuple(x for x, _ in points), tuple(y for _, y in points)
-        lines.append(Line(engine=entry.engine, x=xs, y=ys))
+        lines.append(CurveLine(engine=entry.engine, x=xs, y=ys))
     drawn = curve(
-        Curve(
+        FigureCurve(
             id="",
             title="",
-            x=Axis(name="share of the calls"),
-            y=Axis(name="at most", unit=figure.unit),
+            x=CurveAxis(name="share of the calls"),
+            y=CurveAxis(name="at most", unit=figure.unit),
             log=True,
             lines=tuple(lines),
         )
@@ -117,7 +125,7 @@ def against_limits(results: Results) -> dict[str, Any] | None:
     return _comparison(points)
 
 
-def _ratios(results: Results) -> Iterable[tuple[Figure, str, Ratio]]:
+def _ratios(results: Results) -> Iterable[tuple[MicroFigure, str, Ratio]]:
     """In the order in which the page shows the figures."""
     for family in families(results):
         for figure in family.figures:
@@ -125,7 +133,7 @@ def _ratios(results: Results) -> Iterable[tuple[Figure, str, Ratio]]:
                 yield figure, engine, ratio
 
 
-_Point = tuple[Figure, str, tuple[float, float | None, float | None], str, str]
+_Point = tuple[MicroFigure, str, tuple[float, float | None, float | None], str, str]
 
 
 def _comparison(points: Sequence[_Point]) -> dict[str, Any] | None:
@@ -150,7 +158,7 @@ def _comparison(points: Sequence[_Point]) -> dict[str, Any] | None:
     }
 
 
-def _line(drawn: Curve, line: Line, *, x_log: bool, y_log: bool) -> dict[str, Any]:
+def _line(drawn: FigureCurve, line: CurveLine, *, x_log: bool, y_log: bool) -> dict[str, Any]:
     # A logarithmic axis has no place for 0 and less.
     kept = [
         n
@@ -172,7 +180,7 @@ def _line(drawn: Curve, line: Line, *, x_log: bool, y_log: bool) -> dict[str, An
     }
 
 
-def _hover(figure: Figure, entry: Entry) -> list[str]:
+def _hover(figure: MicroFigure, entry: FigureEntry) -> list[str]:
     median = entry.median or 0.0
     between = interval(entry.low, entry.high, figure.unit, around=median, alone=True)
     parts = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gridbench.formats import NOTHING, times
-from gridbench.micro.figures import Claim, Figure, Results
 from gridbench.micro.present.families import families, has_value, ours
 from gridbench.micro.present.notes import compared_engine, enough_undisturbed
 from gridbench.micro.present.wording import status_word, titled
+from gridbench.micro.record import Claim, MicroFigure, Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def against_each(results: Results) -> tuple[list[str], list[Against]]:
     return peers, rows
 
 
-def _cell(figure: Figure, engine: str, peer: str) -> Cell:
+def _cell(figure: MicroFigure, engine: str, peer: str) -> Cell:
     entry = next((entry for entry in figure.entries if entry.engine == peer), None)
     if entry is None:
         return Cell(NOTHING, None)
@@ -66,5 +66,5 @@ def _cell(figure: Figure, engine: str, peer: str) -> Cell:
     )
 
 
-def _median(figure: Figure, name: str) -> float | None:
+def _median(figure: MicroFigure, name: str) -> float | None:
     return next((e.median for e in figure.entries if e.engine == name and has_value(e)), None)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gridbench.micro.figures import Curve, Entry, Figure, Results
+from gridbench.micro.record import FigureCurve, FigureEntry, MicroFigure, Results
 
 OURS = "gridrpc"
 
@@ -20,8 +20,8 @@ class Family:
     title: str
     about: str
     """What was measured, in a few sentences."""
-    figures: tuple[Figure, ...]
-    curves: tuple[Curve, ...]
+    figures: tuple[MicroFigure, ...]
+    curves: tuple[FigureCurve, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +144,12 @@ def ours(engine: str) -> bool:
     return engine.startswith(OURS)
 
 
-def has_value(entry: Entry) -> bool:
+def has_value(entry: FigureEntry) -> bool:
     """Whether there is something to show."""
     return entry.status == "ok" and entry.median is not None
 
 
-def best_first(figure: Figure) -> list[Entry]:
+def best_first(figure: MicroFigure) -> list[FigureEntry]:
     """The entries: those with values by their medians, then the others by name."""
     sign = 1 if figure.better == "less" else -1
     known = [entry for entry in figure.entries if has_value(entry)]
@@ -158,7 +158,7 @@ def best_first(figure: Figure) -> list[Entry]:
     return [*known, *sorted(other, key=lambda entry: entry.engine)]
 
 
-def engines_best_first(figures: tuple[Figure, ...]) -> list[str]:
+def engines_best_first(figures: tuple[MicroFigure, ...]) -> list[str]:
     """All engines of several figures, by their mean rank where they have a value."""
     ranks: dict[str, list[int]] = {}
     for figure in figures:
@@ -171,9 +171,9 @@ def engines_best_first(figures: tuple[Figure, ...]) -> list[str]:
     return sorted(mean, key=lambda name: (mean[name], name))
 
 
-def side_by_side(figures: tuple[Figure, ...], most: int) -> list[tuple[Figure, ...]]:
+def side_by_side(figures: tuple[MicroFigure, ...], most: int) -> list[tuple[MicroFigure, ...]]:
     """The figures of a family in tables of at most `most`; what belongs together stays so."""
-    tables: list[tuple[Figure, ...]] = []
+    tables: list[tuple[MicroFigure, ...]] = []
     for group in _groups(figures):
         if tables and len(tables[-1]) + len(group) <= most:
             tables[-1] += group
@@ -182,13 +182,13 @@ def side_by_side(figures: tuple[Figure, ...], most: int) -> list[tuple[Figure, .
     return tables
 
 
-def _in_order(figures: list[Figure]) -> tuple[Figure, ...]:
+def _in_order(figures: list[MicroFigure]) -> tuple[MicroFigure, ...]:
     """Figures that differ in nothing but a number stand beside each other."""
     return tuple(figure for group in _groups(figures) for figure in group)
 
 
-def _groups(figures: Iterable[Figure]) -> list[tuple[Figure, ...]]:
-    groups: dict[str, list[Figure]] = {}
+def _groups(figures: Iterable[MicroFigure]) -> list[tuple[MicroFigure, ...]]:
+    groups: dict[str, list[MicroFigure]] = {}
     for figure in figures:
         groups.setdefault(re.sub(r"\d+([KMG]?B)?", "", figure.id), []).append(figure)
     return [

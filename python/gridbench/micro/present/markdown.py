@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gridbench.atomic_write import write_file
-from gridbench.micro.figures import Claim, Entry, Figure, Results
 from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, matrix, percentiles
@@ -35,6 +34,7 @@ from gridbench.micro.present.wording import (
     titled,
     to_reach,
 )
+from gridbench.micro.record import Claim, FigureEntry, MicroFigure, Results
 from gridbench.pages.markdown import escaped
 
 ARCHIVE = "benchmarks/micro.json"
@@ -174,7 +174,7 @@ def _cells(row: Row) -> list[str]:
     return [first, *map(escaped, row.cells)]
 
 
-def _value(figure: Figure, entry: Entry) -> str:
+def _value(figure: MicroFigure, entry: FigureEntry) -> str:
     return median_with_interval(figure, entry.median or 0.0, entry.low, entry.high)
 
 

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Literal
 
 from gridbench.formats import NOTHING, amount
-from gridbench.micro.figures import Claim, Entry, Figure
 from gridbench.micro.present.families import best_first, engines_best_first, has_value, ours
 from gridbench.micro.present.notes import reason
 from gridbench.micro.present.wording import (
@@ -18,9 +17,10 @@ from gridbench.micro.present.wording import (
     label,
     status_word,
 )
+from gridbench.micro.record import Claim, FigureEntry, MicroFigure
 
 RowKind = Literal["ours", "peer", "limit", "named", "against peer", "against limit"]
-CellText = Callable[[Figure, Entry], str]
+CellText = Callable[[MicroFigure, FigureEntry], str]
 _DISTURBED = "other programs disturbed some of its runs"
 
 
@@ -55,7 +55,7 @@ class Footnotes:
         return [f"{mark} {text}" for text, mark in sorted(self.marks.items(), key=itemgetter(1))]
 
 
-def matrix(figures: tuple[Figure, ...], text: CellText) -> tuple[list[Row], Footnotes]:
+def matrix(figures: tuple[MicroFigure, ...], text: CellText) -> tuple[list[Row], Footnotes]:
     """Rows for the engines, the limits, and the comparisons of those that are ours.
 
     `text` gives a value with its interval as the table's reader is to see it.
@@ -89,7 +89,7 @@ def matrix(figures: tuple[Figure, ...], text: CellText) -> tuple[list[Row], Foot
     return rows, notes
 
 
-def percentiles(figure: Figure) -> tuple[list[str], list[list[str]]]:
+def percentiles(figure: MicroFigure) -> tuple[list[str], list[list[str]]]:
     """The names of the percentiles that any entry has, and a row with an engine's name for each."""
     entries = [e for e in (*best_first(figure), *figure.limits) if e.percentiles and has_value(e)]
     known = {name for entry in entries for name in entry.percentiles or {}}
@@ -110,7 +110,11 @@ def _headed(title: str, others: Sequence[str | None], compared: Sequence[Row]) -
 
 
 def _cell(
-    figure: Figure, entries: tuple[Entry, ...], name: str, text: CellText, notes: Footnotes
+    figure: MicroFigure,
+    entries: tuple[FigureEntry, ...],
+    name: str,
+    text: CellText,
+    notes: Footnotes,
 ) -> str:
     entry = next((entry for entry in entries if entry.engine == name), None)
     if entry is None:

@@ -11,7 +11,6 @@ from typing import Literal
 
 from gridbench.formats import amount, counted, times
 from gridbench.machine.words import disturbed_count, no_claim, sentence
-from gridbench.micro.figures import Claim, Figure, Lead, Results
 from gridbench.micro.present.families import has_value, ours
 from gridbench.micro.present.wording import (
     advantage,
@@ -20,6 +19,7 @@ from gridbench.micro.present.wording import (
     status_word,
     titled,
 )
+from gridbench.micro.record import Claim, Lead, MicroFigure, Results
 from gridbench.micro.workloads import C
 from gridbench.provisional import busy_in, provisional
 from gridbench.statistics.claims import ENOUGH
@@ -136,12 +136,12 @@ def _unproven(results: Results) -> str:
     return f"a claim takes {ENOUGH} undisturbed rounds that agree"
 
 
-def _undisturbed(figure: Figure, engine: str) -> bool:
+def _undisturbed(figure: MicroFigure, engine: str) -> bool:
     """Whether there are enough undisturbed runs of an engine and its best peer."""
     return enough_undisturbed(figure, engine, figure.best_peer or "")
 
 
-def enough_undisturbed(figure: Figure, *engines: str) -> bool:
+def enough_undisturbed(figure: MicroFigure, *engines: str) -> bool:
     """Whether each of the engines has enough undisturbed runs for a claim."""
     runs = {e.engine: e.runs - e.disturbed_runs for e in figure.entries}
     return all(runs.get(engine, 0) >= ENOUGH for engine in engines)
@@ -185,7 +185,7 @@ def undecided(results: Results) -> list[str]:
     return list(_claims(results, "no difference"))
 
 
-def gaps(figures: Iterable[Figure]) -> list[Gap]:
+def gaps(figures: Iterable[MicroFigure]) -> list[Gap]:
     """What has no value, by engine and reason."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for figure in figures:

@@ -9,7 +9,6 @@ from typing import Any
 
 from gridbench.atomic_write import write_file
 from gridbench.formats import NOTHING, amount, interval, round_amount, times
-from gridbench.micro.figures import Curve, Entry, Figure, Results
 from gridbench.micro.present import charts
 from gridbench.micro.present.each import Cell as EachCell
 from gridbench.micro.present.each import against_each
@@ -45,6 +44,7 @@ from gridbench.micro.present.wording import (
     titled,
     to_reach,
 )
+from gridbench.micro.record import FigureCurve, FigureEntry, MicroFigure, Results
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Cell, Table, facts
@@ -177,7 +177,7 @@ def _family(family: Family) -> _Family:
     return _Family(family.name, family.title, family.about, wide, figures)
 
 
-def _curve(curve: Curve) -> Chart:
+def _curve(curve: FigureCurve) -> Chart:
     rows = [
         [line.engine, round_amount(x, curve.x.unit), amount(y, curve.y.unit)]
         for line in curve.lines
@@ -188,7 +188,7 @@ def _curve(curve: Curve) -> Chart:
     return Chart("curve", title, name=curve.id, title=title, table=table)
 
 
-def _percentiles(figure: Figure) -> Chart | None:
+def _percentiles(figure: MicroFigure) -> Chart | None:
     names, rows = percentiles(figure)
     if not rows:
         return None
@@ -241,7 +241,7 @@ def _ratio_charts(results: Results) -> dict[str, Chart]:
     }
 
 
-def _figure(figure: Figure) -> _Figure:
+def _figure(figure: MicroFigure) -> _Figure:
     better = "less" if figure.better == "less" else "more"
     absent = [f"{e.engine} ({status_word(e.status)})" for e in figure.entries if not has_value(e)]
     without = f"; without a value: {', '.join(absent)}" if absent else ""
@@ -251,7 +251,7 @@ def _figure(figure: Figure) -> _Figure:
     return _Figure(title, f"{better} is better{noise}{without}", chart)
 
 
-def _figure_table(figure: Figure) -> Table:
+def _figure_table(figure: MicroFigure) -> Table:
     entries = best_first(figure)
     rows = [_figure_row(figure, entry, entry.engine) for entry in entries]
     rows += [_figure_row(figure, limit, f"limit: {label(limit.engine)}") for limit in figure.limits]
@@ -261,7 +261,7 @@ def _figure_table(figure: Figure) -> Table:
     return Table(head, rows, styles)
 
 
-def _figure_row(figure: Figure, entry: Entry, name: str) -> list[str]:
+def _figure_row(figure: MicroFigure, entry: FigureEntry, name: str) -> list[str]:
     if not has_value(entry):
         return [name, status_word(entry.status), "", "", "", "", " ".join(entry.why.split())]
     median = entry.median or 0.0

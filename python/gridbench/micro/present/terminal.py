@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from gridbench.formats import amount, either_side
-from gridbench.micro.figures import Claim, Entry, Figure, Lead, Results
 from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, RowKind, matrix
 from gridbench.micro.present.notes import (
@@ -29,6 +28,7 @@ from gridbench.micro.present.wording import (
     titled,
     to_reach,
 )
+from gridbench.micro.record import Claim, FigureEntry, Lead, MicroFigure, Results
 from gridbench.terminal import new_table
 
 _NAMES = 20
@@ -93,7 +93,7 @@ def _add(table: Table, row: Row) -> None:
     table.add_row(Text(name), *cells, style=_STYLES[row.kind])
 
 
-def _value(figure: Figure, entry: Entry) -> str:
+def _value(figure: MicroFigure, entry: FigureEntry) -> str:
     median = entry.median or 0.0
     return f"{amount(median, figure.unit)} {either_side(median, entry.low, entry.high)}".rstrip()
 

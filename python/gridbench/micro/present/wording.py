@@ -12,7 +12,7 @@ from gridbench.formats import (
     round_amount,
     times,
 )
-from gridbench.micro.figures import Claim, Figure, Lead, Ratio, Results
+from gridbench.micro.record import Claim, Lead, MicroFigure, Ratio, Results
 from gridbench.provisional import PROVISIONAL
 
 BEST_PEER = "best peer"
@@ -27,7 +27,7 @@ _LIMITS = {
 _STATUS = {"failed": "failed", "cannot": "cannot", "missing": "not run", "ok": "no value"}
 
 
-def against_peer(figure: Figure, engine: str) -> str:
+def against_peer(figure: MicroFigure, engine: str) -> str:
     """`16.9× faster`, `no difference`, or that it is the best peer itself."""
     if engine == figure.best_peer:
         return BEST_PEER
@@ -42,7 +42,7 @@ def against_peer(figure: Figure, engine: str) -> str:
     return told if ratio.claim == claim else f"{told}, {PROVISIONAL.lower()}"
 
 
-def indicated(figure: Figure, engine: str) -> Claim:
+def indicated(figure: MicroFigure, engine: str) -> Claim:
     """What the runs say against the best peer, be it proven (`Ratio.claim`) or provisional: no
     difference only where the ratio is within the noise or its interval holds 1."""
     ratio = figure.ratios.get(engine)
@@ -56,7 +56,7 @@ def indicated(figure: Figure, engine: str) -> Claim:
     return "faster" if (ratio.to_peer < 1) == (figure.better == "less") else "slower"
 
 
-def peer_interval(figure: Figure, engine: str) -> str:
+def peer_interval(figure: MicroFigure, engine: str) -> str:
     """The 95 % interval of the factor that `against_peer` names; nothing if there is none."""
     ratio = figure.ratios.get(engine)
     if ratio is None or not ratio.to_peer or not ratio.low or not ratio.high:
@@ -67,7 +67,7 @@ def peer_interval(figure: Figure, engine: str) -> str:
     return f"{digits(low)}–{digits(high)}"
 
 
-def against_limit(figure: Figure, engine: str) -> str:
+def against_limit(figure: MicroFigure, engine: str) -> str:
     """`1.33×`, of which limit if it is not the first; a dash if there is none."""
     ratio = figure.ratios.get(engine)
     if ratio is None or ratio.to_limit is None:
@@ -87,12 +87,12 @@ def titled(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def first_limit(figure: Figure) -> str:
+def first_limit(figure: MicroFigure) -> str:
     """The name of the limit that ratios are to, unless they say otherwise; may be empty."""
     return figure.limits[0].engine if figure.limits else ""
 
 
-def advantage(figure: Figure, ratio: Ratio) -> tuple[float, float | None, float | None] | None:
+def advantage(figure: MicroFigure, ratio: Ratio) -> tuple[float, float | None, float | None] | None:
     """How many times as good as the best peer, with its interval; above 1 is better."""
     if not ratio.to_peer:
         return None
@@ -110,7 +110,7 @@ def status_word(status: str) -> str:
     return _STATUS[status]
 
 
-def figure_by_id(results: Results, name: str) -> Figure | None:
+def figure_by_id(results: Results, name: str) -> MicroFigure | None:
     """None if it was not measured."""
     return next((figure for figure in results.figures if figure.id == name), None)
 
@@ -153,7 +153,7 @@ def compared_values(results: Results, lead: Lead) -> tuple[str, ...]:
     return (amount(ours, own.unit), f"{label(other)} {amount(others, theirs.unit)}")
 
 
-def _median(figure: Figure, name: str) -> float | None:
+def _median(figure: MicroFigure, name: str) -> float | None:
     """Of an engine or a limit; None if there is none."""
     entries = (*figure.entries, *figure.limits)
     return next((entry.median for entry in entries if entry.engine == name), None)
@@ -165,20 +165,20 @@ def reached(lead: Lead) -> str:
 
 
 def median_with_interval(
-    figure: Figure, median: float, low: float | None, high: float | None
+    figure: MicroFigure, median: float, low: float | None, high: float | None
 ) -> str:
     """`267 µs (251–290)`."""
     between = interval(low, high, figure.unit, around=median)
     return amount(median, figure.unit) + (f" ({between})" if between else "")
 
 
-def _bound_amount(figure: Figure, lead: Lead) -> str:
+def _bound_amount(figure: MicroFigure, lead: Lead) -> str:
     if figure.unit in ("", "x"):
         return bound(lead.bound)
     return round_amount(lead.bound, figure.unit)
 
 
-def _words(figure: Figure) -> tuple[str, str]:
+def _words(figure: MicroFigure) -> tuple[str, str]:
     """What is said of a better value, and of a worse one."""
     if figure.unit in ("MB", "copies", "calls"):
         words = ("less", "more")

@@ -1,6 +1,6 @@
-"""The results of the micro benchmarks: what results.json holds, and reading it back.
+"""The files of micro benchmarks: points.jsonl, and results.json, which is made of it.
 
-`Results` has the file's own form: `Results.to_record()` is the JSON, `load_results` reads it.
+`Results` has the form of results.json: `Results.to_record()` writes it, `load_results` reads it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from gridbench.bench.points import DataPoint, PointsForm
+from gridbench.engines.names import RENAMED
 from gridbench.errors import InputError
 from gridbench.records import RecordError, from_record
 from gridbench.statistics.series import Status
@@ -18,6 +20,15 @@ from gridbench.statistics.series import Status
 FORMAT = 1
 KIND = "gridbench micro results"
 RESULTS = "results.json"
+FORM = PointsForm(
+    kind="gridbench micro",
+    of="a micro benchmark",
+    noun="point",
+    record=DataPoint,
+    file="points.jsonl",
+    command="gridbench micro",
+)
+"""How points are kept."""
 
 Claim = Literal["faster", "slower", "no difference"]
 Better = Literal["less", "more"]
@@ -26,7 +37,7 @@ _REMEDY = "run `gridbench micro` again with the same --out: it makes the file an
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class FigureEntry:
     """One engine (or one limit of the machine) in a figure."""
 
     engine: str
@@ -68,7 +79,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class FigureParameter:
     """What tells a figure from others of its workload."""
 
     name: str
@@ -76,7 +87,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class MicroFigure:
     """One quantity of all engines."""
 
     id: str
@@ -85,9 +96,9 @@ class Figure:
     unit: str
     """us, ms, s, MB, calls/s and the like, or nothing for ratios."""
     better: Better
-    parameter: Parameter | None = None
-    entries: tuple[Entry, ...]
-    limits: tuple[Entry, ...] = ()
+    parameter: FigureParameter | None = None
+    entries: tuple[FigureEntry, ...]
+    limits: tuple[FigureEntry, ...] = ()
     """What the machine itself does."""
     noise: float = 1.0
     """The factor between equals that were measured twice; no claim is made below it."""
@@ -97,7 +108,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class CurveAxis:
     """What is along an axis, and in what unit."""
 
     name: str
@@ -105,7 +116,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CurveLine:
     """One engine's part of a curve; all lists are of one length."""
 
     engine: str
@@ -117,16 +128,16 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class FigureCurve:
     """A quantity over another."""
 
     id: str
     title: str
-    x: Axis
-    y: Axis
+    x: CurveAxis
+    y: CurveAxis
     log: bool = False
     """Whether axes whose values are far apart are logarithmic; shares of 1 never are."""
-    lines: tuple[Line, ...]
+    lines: tuple[CurveLine, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +163,7 @@ class Lead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class Completeness:
     """How much there is of what the last call of `gridbench micro` was to measure."""
 
     points: int
@@ -174,10 +185,10 @@ class Results:
     started: str
     """Times are ISO 8601."""
     ended: str = ""
-    extent: Extent | None = None
+    extent: Completeness | None = None
     """None if it is not known."""
-    figures: tuple[Figure, ...]
-    curves: tuple[Curve, ...] = ()
+    figures: tuple[MicroFigure, ...]
+    curves: tuple[FigureCurve, ...] = ()
     lead: tuple[Lead, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
@@ -211,11 +222,23 @@ def load_results(path: Path) -> Results:
             remedy="read it with the version of gridbench that wrote it, or measure again",
         )
     try:
-        results = from_record(Results, record)
+        results = from_record(Results, _with_present_names(record))
         _check(results)
     except RecordError as error:
         raise InputError(f"is damaged: {error}", file=file, remedy=_REMEDY) from None
     return results
+
+
+def _with_present_names(value: Any) -> Any:
+    """A record with the names that engines have today, wherever they stand."""
+    if isinstance(value, str):
+        name, comma, variant = value.partition(", ")
+        return RENAMED.get(name, name) + comma + variant
+    if isinstance(value, list):
+        return [_with_present_names(one) for one in value]
+    if isinstance(value, dict):
+        return {RENAMED.get(key, key): _with_present_names(one) for key, one in value.items()}
+    return value
 
 
 def _json(file: Path) -> Any:

@@ -1,0 +1,104 @@
+"""The points of a run: their order, and which of them are not worth measuring."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gridbench.bench.points import DataPoint, Key, key_of
+from gridbench.bench.session import Item, Session
+from gridbench.micro.record import Completeness
+from gridbench.micro.workloads import case_of
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPoint:
+    """One measurement, before it is made."""
+
+    session: Session
+    item: Item
+    round: int
+    series: Key
+    """The key of its point in round 0."""
+    companions: tuple[Key, ...]
+    """Those of all items of its session."""
+
+    @property
+    def identity(self) -> Key:
+        """The key of its point."""
+        return *self.series[:3], self.round
+
+    @property
+    def seconds(self) -> float:
+        """Estimate; the first item of a session has the start."""
+        start = self.session.start_seconds if self.item is self.session.items[0] else 0.0
+        return start + self.item.seconds
+
+    def told(self) -> str:
+        """Engine, workload and round."""
+        case = case_of(self.item.workload, self.item.parameters)
+        return f"{self.item.engine} {case}, round {self.round + 1}"
+
+
+def points_of(session: Session, number: int) -> list[PlannedPoint]:
+    """The points of a session in a round."""
+    keys = tuple(key_of(item.workload, item.engine, item.parameters, 0) for item in session.items)
+    return [
+        PlannedPoint(session, item, number, key, keys)
+        for item, key in zip(session.items, keys, strict=True)
+    ]
+
+
+def planned(sessions: Sequence[Session], seed: int) -> list[PlannedPoint]:
+    """All points in the order in which they are measured.
+
+    Rounds are outermost, so that a run that is cut off has all engines; within a round the sessions
+    come in random order.
+    """
+    found = []
+    for number in range(max((session.rounds for session in sessions), default=0)):
+        due = [session for session in sessions if number < session.rounds]
+        random.Random(f"{seed} {number}").shuffle(due)
+        found += [point for session in due for point in points_of(session, number)]
+    return found
+
+
+class Attempts:
+    """What was tried in which round."""
+
+    def __init__(self, points: Iterable[DataPoint] = ()) -> None:
+        self._by_series: dict[Key, list[DataPoint]] = {}
+        for point in points:
+            self.add(point)
+
+    def add(self, point: DataPoint) -> None:
+        """One more."""
+        key = key_of(point.workload, point.engine, point.parameters, 0)
+        self._by_series.setdefault(key, []).append(point)
+
+    def futile(self, case: PlannedPoint) -> str:
+        """Why another try would be a waste of time; empty if it is none."""
+        own = self._earlier(case.series, case.round)
+        if own and all(point.at_limit for point in own):
+            return "it did not end within its time limit in earlier rounds"
+        tries = [point for key in case.companions for point in self._earlier(key, case.round)]
+        if tries and all(point.status in ("failed", "cannot") for point in tries):
+            return "its session failed in earlier rounds"
+        return ""
+
+    def _earlier(self, series: Key, number: int) -> list[DataPoint]:
+        return [point for point in self._by_series.get(series, []) if point.round < number]
+
+
+def completeness(cases: Sequence[PlannedPoint], points: Sequence[DataPoint]) -> Completeness:
+    """How many of the planned points exist; futile ones are not planned."""
+    keys, attempts = {point.key for point in points}, Attempts(points)
+    there = sum(case.identity in keys for case in cases)
+    left = [
+        case.round + 1 for case in cases if case.identity not in keys and not attempts.futile(case)
+    ]
+    rounds = max((case.round + 1 for case in cases), default=0)
+    return Completeness(
+        points=there, planned=there + len(left), round=min(left, default=rounds), rounds=rounds
+    )
