@@ -88,7 +88,6 @@ def test_no_page_has_a_colour_of_its_own() -> None:
         "micro/present/micro.js",
         "advise/advise.js",
         "simulate/sweep.js",
-        "sync/present/sync.js",
         "datagrid/present/datagrid.js",
         "pages/plots.js",
         "pages/curves.js",

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import re
 import statistics
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from gridbench.formats import amount, counted, digits, duration, percent, size
@@ -78,6 +79,18 @@ def bottlenecks(one: Round) -> tuple[Bottleneck, ...]:
         if not known:
             found += _elsewhere(phase)
     return (*found, *_uneven_hosts(one))
+
+
+def frequent_bottlenecks(rounds: Iterable[Round]) -> list[tuple[str, int, str]]:
+    """Each bottleneck of these rounds, the number of rounds that have it, and the sentence of the
+    first of them; the most frequent first."""
+    count: Counter[str] = Counter()
+    told: dict[str, str] = {}
+    for one in rounds:
+        for what, sentence in {found.what: found.told for found in bottlenecks(one)}.items():
+            count[what] += 1
+            told.setdefault(what, sentence)
+    return [(what, times, told[what]) for what, times in count.most_common()]
 
 
 # ---- Saturated resources

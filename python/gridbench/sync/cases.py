@@ -6,6 +6,7 @@ from which on more of them add nothing.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import statistics
@@ -16,6 +17,7 @@ from gridbench.analysis.scaling import Scalability, fit_scalability
 from gridbench.formats import amount, counted, digits, percent, times
 from gridbench.machine.rule import disturbed
 from gridbench.statistics.interval import Interval, measured
+from gridbench.sync.bottlenecks import frequent_bottlenecks
 from gridbench.sync.figures import PhaseFigures, RoundFigures, figures_of
 from gridbench.sync.record import HoldPoint, Round
 
@@ -38,7 +40,7 @@ def counts(one: Round) -> bool:
     return one.status == "done" and not disturbed(one)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SyncCase:
     """The repeats of a case."""
 
@@ -90,6 +92,16 @@ class SyncCase:
             if counts(one) or not self.counts
         ]
         return self.rounds[sorted(pairs)[(len(pairs) - 1) // 2][2]]
+
+    @functools.cached_property
+    def bottlenecks(self) -> list[tuple[str, int, str]]:
+        """Each bottleneck, the number of its rounds among those that count, and a sentence."""
+        return frequent_bottlenecks(self.counting)
+
+    @property
+    def limited_by(self) -> list[str]:
+        """Bottlenecks of at least half of the rounds that count."""
+        return [what for what, times, _ in self.bottlenecks if 2 * times >= len(self.counting)]
 
     @property
     def phases(self) -> list[str]:

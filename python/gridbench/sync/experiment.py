@@ -152,23 +152,25 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         return ", ".join(parts)
 
     def show(self, records: list[Round], printing: Printing, folder: Path) -> None:
-        """The table of all cases."""
-        from gridbench.sync.present import answer, print_table
+        """The conclusions and the table of all cases."""
+        from gridbench.pages.terminal import print_document
+        from gridbench.sync.result_kind import document
 
-        print_table(printing.tables(), records)
+        made = document([folder])
+        print_document(printing.tables(), made)
         printing.document(
             lambda: {
                 "results": folder,
-                **answer_record(answer(records)),
+                **answer_record(made.sentences[0]),
                 "rounds": [asdict(one) for one in records],
             }
         )
 
     def write_report(self, folder: Path, page: Path) -> None:
         """The page."""
-        from gridbench.sync.present import write_report
+        from gridbench.sync.result_kind import write_report
 
-        write_report(folder, page)
+        write_report([folder], page)
 
 
 def list_rounds(experiment: SyncExperiment, printing: Printing) -> None:

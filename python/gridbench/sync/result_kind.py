@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gridbench.errors import InputError
+from gridbench.jsonl_store import folder_of
 from gridbench.result_kind import Better, ResultRow, only
 from gridbench.sync.record import FORM, Round
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 title = "gridbench sync"
 model = "gridbench.sync.model_kind"
@@ -77,15 +83,26 @@ def _why_not(rounds: Sequence[Round]) -> str:
     return f"of {counted(len(rounds), 'round')}, {', '.join(parts)}"
 
 
+def document(sources: Sequence[Path], out: Path | None = None) -> Document:
+    """The answer, tables and charts of one; `out`: the page that they are for."""
+    from gridbench.sync.document import document_of
+
+    source = only(sources, title)
+    header, rounds = FORM.read(source)
+    folder = folder_of(source).resolve()
+    files = Path(os.path.relpath(folder, out.resolve().parent)) if out is not None else None
+    return document_of(header, rounds, files)
+
+
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
-    from gridbench.sync.present import write_report as write
+    from gridbench.pages.document import write_page
 
-    write(only(sources, title), out)
+    write_page(document(sources, out), out)
 
 
 def markdown(sources: Sequence[Path]) -> str:
-    """The tables of one."""
-    from gridbench.sync.present.markdown import markdown as made
+    """The conclusions and tables of one."""
+    from gridbench.pages.markdown import markdown as rendered
 
-    return made(FORM.read(only(sources, title))[1])
+    return rendered(document(sources))

@@ -1,4 +1,4 @@
-"""What is said of the rounds in sentences: the outcome, and what a reader has to know besides."""
+"""Conclusions about synchronised rounds, in sentences."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gridbench.formats import amount, counted, digits, percent
 from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
 from gridbench.machine.words import disturbed_count, sentence
+from gridbench.pages.table import range_of
 from gridbench.provisional import busy_in, marked
 from gridbench.statistics.interval import Interval, measured
 from gridbench.sync.cases import SyncCase, counts, phases_of_all, rate_of, scaling_of
 from gridbench.sync.figures import RoundFigures, frequent_stragglers
-from gridbench.sync.present.limiting import Limits, limited_by
-from gridbench.sync.present.rows import between, not_ok
 from gridbench.sync.record import HOLD_POINTS, Round
+from gridbench.sync.tables import not_ok
 
 _MOST_PHASES = 6
 _MOST_LATE = 3
@@ -24,14 +24,14 @@ _MOST_CASES = 30
 _LONGEST_REASON = 200
 
 
-def headline(cases: Sequence[SyncCase], limits: Limits) -> list[str]:
+def headline(cases: Sequence[SyncCase]) -> list[str]:
     """The outcome, most important first."""
     if not cases:
         return ["No round was made yet."]
     counting = [case for case in cases if case.counts]
     rounds = _rounds(cases)
     failed = any(task.status != "ok" for one in rounds for task in one.tasks)
-    # If they are why nothing counts, their reason is what has to be known first.
+    # If nothing counts because of them, their reason comes first.
     first = failed and not counting
     indicated = _together(counting or list(cases)) + _best(counting or list(cases))
     found = [_ended(rounds)] if first else []
@@ -39,12 +39,12 @@ def headline(cases: Sequence[SyncCase], limits: Limits) -> list[str]:
     if not first:
         found.append(_ended(rounds))
     found += _late(cases)
-    found += _limiting(counting or list(cases), limits)
+    found += _limiting(counting or list(cases))
     return found
 
 
 def notices(cases: Sequence[SyncCase]) -> list[str]:
-    """What could mislead someone who looks at tables and pictures only."""
+    """Caveats for a reader of the tables and charts."""
     rounds = _rounds(cases)
     found = []
     loads = [one.load or {} for one in rounds if disturbed(one)]
@@ -54,8 +54,8 @@ def notices(cases: Sequence[SyncCase]) -> list[str]:
     unknown = sum((one.load or {}).get("judgement") == "not known" for one in rounds)
     if unknown:
         found.append(
-            f"Of {counted(unknown, 'round')} it is not known whether other programs disturbed it,"
-            " as not all processes of the workers can be told from others."
+            f"It is not known whether other programs disturbed {counted(unknown, 'round')}, as some"
+            " processes of the workers cannot be told from others."
         )
     failed = sum(one.status == "failed" for one in rounds)
     if failed:
@@ -67,30 +67,25 @@ def notices(cases: Sequence[SyncCase]) -> list[str]:
     late = [task for one in rounds for task in one.tasks if task.late > 0]
     if late:
         found.append(
-            f"The order to start came after the agreed instant to {counted(len(late), 'task')}, by"
-            f" up to {amount(max(task.late for task in late), 's')}: the lead was too short for"
-            " them, and their delay is part of the start skew."
+            f"{_capital(counted(len(late), 'task'))} got the order to start late, up to"
+            f" {amount(max(task.late for task in late), 's')} after the agreed instant. This delay"
+            " is part of the start skew."
         )
     if rounds and max(len(case.rounds) for case in cases) == 1:
-        found.append("Each case is of a single round: nothing tells how far its figures scatter.")
+        found.append("Each case has a single round, so the scatter of its figures is not known.")
     return found
 
 
 def own_part(cases: Sequence[SyncCase]) -> str:
-    """How much of the tasks' times can be the benchmark's own; empty if no task ended well."""
-    lengths = [
-        task.ended - task.began
-        for one in _rounds(cases)
-        for task in one.tasks
-        if task.status == "ok" and task.began is not None and task.ended is not None
-    ]
-    # Of two clocks that are not known well enough a task may seem to end before it begins.
-    shortest = min((length for length in lengths if length > 0), default=None)
+    """An upper bound of the benchmark's own part of task times; empty if no task ended well."""
+    lengths = [task.seconds for one in _rounds(cases) for task in one.tasks]
+    # By clocks with errors a task may seem to end before it begins.
+    shortest = min((length for length in lengths if length and length > 0), default=None)
     if shortest is None:
         return ""
     return (
-        "The benchmark's own part of a task's time is how late it sees that the task has ended."
-        f" That is below {amount(shortest, 's')}, as the shortest task took no longer in all."
+        "The benchmark's own part of a task's time is the delay until it sees the task's end. It is"
+        f" below {amount(shortest, 's')}, the time of the shortest task."
     )
 
 
@@ -111,12 +106,12 @@ def subheading(header: Header, cases: Sequence[SyncCase]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def limit_sentences(cases: Sequence[SyncCase], limits: Limits) -> list[tuple[str, list[str]]]:
-    """For each limit the cases that have it, with a sentence of each."""
+def bottleneck_sentences(cases: Sequence[SyncCase]) -> list[tuple[str, list[str]]]:
+    """For each bottleneck the cases that have it, with a sentence of each."""
     found: dict[str, list[str]] = {}
     for case in cases:
         of = counted(len(case.counting), "round")
-        for what, times, told in limited_by(case.counting, limits):
+        for what, times, told in case.bottlenecks:
             line = f"{case.told()}, {times} of {of}: {told}"
             found.setdefault(_capital(what), []).append(line)
     for lines in found.values():
@@ -126,15 +121,15 @@ def limit_sentences(cases: Sequence[SyncCase], limits: Limits) -> list[tuple[str
     return list(found.items())
 
 
-def knee_sentences(rounds: Sequence[Round]) -> list[str]:
-    """For each phase and sweep over workers from how many on more add nothing, of the rounds that
-    count or, if none does, of all."""
+def scaling_sentences(rounds: Sequence[Round]) -> list[str]:
+    """For each phase and sweep the number of workers from which on more add nothing, by the rounds
+    that count; by all if none does."""
     several = len({one.start for one in rounds}) > 1
     found = []
-    for knee in scaling_of([one for one in rounds if counts(one)] or rounds):
-        held = HOLD_POINTS[knee.start] if several else ""
-        name = ", ".join(part for part in (knee.phase, knee.parameter, held) if part)
-        found.append(f"{name}: {knee.told}")
+    for one in scaling_of(list(filter(counts, rounds)) or rounds):
+        held = HOLD_POINTS[one.start] if several else ""
+        name = ", ".join(part for part in (one.phase, one.parameter, held) if part)
+        found.append(f"{name}: {one.told}")
     more = len(found) - _MOST_CASES
     return [*found[:_MOST_CASES], f"and {counted(more, 'sweep')} more"] if more > 0 else found
 
@@ -153,7 +148,7 @@ def _rounds(cases: Sequence[SyncCase]) -> list[Round]:
 
 
 def _together(cases: Sequence[SyncCase]) -> list[str]:
-    """How simultaneous the rounds with the most workers were, for each way to start."""
+    """How simultaneous the rounds with the most workers were, for each hold point."""
     found = []
     starts = dict.fromkeys(case.start for case in cases)
     for start in starts:
@@ -168,19 +163,19 @@ def _together(cases: Sequence[SyncCase]) -> list[str]:
             continue
         hosts = {task.host for case in largest for one in case.rounds for task in one.tasks}
         error = max(one.clock_error for one in figures)
-        sure = f", and the clocks are certain to ±{amount(error, 's')}" if error else ""
+        sure = f", with clocks synchronised to ±{amount(error, 's')}" if error else ""
         held = f", {HOLD_POINTS[start]}," if len(starts) > 1 or start == "exec" else ""
         found.append(
             f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held} the tasks began"
             f" within {_with_range(skew, 's')} of each other{sure}."
             f" From the first start to the last end it took {_with_range(span, 's')}, and for"
-            f" {_shares(share)} of that time all of them were under way{_repeated(len(figures))}."
+            f" {_shares(share)} of that time all of them ran{_repeated(len(figures))}."
         )
     return found
 
 
 def _repeated(rounds: int) -> str:
-    """What figures and their ranges are of."""
+    """The origin of figures and their ranges."""
     return f" (medians of {rounds} rounds, with the least and the most)" if rounds > 1 else ""
 
 
@@ -213,9 +208,12 @@ def _best_of(name: str, unit: str, known: Sequence[tuple[Interval, SyncCase]]) -
 
 
 def _rate(rate: Interval, unit: str) -> str:
-    """The median, with the least and the most if rounds differ."""
-    told = f"{digits(rate.value)} {unit}" if unit == "operations/s" else amount(rate.value, unit)
-    span = between(rate, unit)
+    """The median, with the range if rounds differ."""
+    if unit != "operations/s":
+        told, span = amount(rate.value, unit), range_of(rate, unit, alone=False)
+    else:
+        told = f"{digits(rate.value)} {unit}"
+        span = f"{digits(rate.low)}–{digits(rate.high)}" if rate.low < rate.high else ""
     return f"{told} ({span})" if span else told
 
 
@@ -262,21 +260,27 @@ def _late(cases: Sequence[SyncCase]) -> list[str]:
     ]
 
 
-def _limiting(cases: Sequence[SyncCase], limits: Limits) -> list[str]:
+def _limiting(cases: Sequence[SyncCase]) -> list[str]:
+    """The bottlenecks of at least half of the rounds with the most workers."""
     most = max(case.workers for case in cases)
-    rounds = [one for case in cases if case.workers == most for one in case.counting]
-    found = [limit for limit in limited_by(rounds, limits) if 2 * limit[1] >= len(rounds)]
-    if not found:
-        return []
+    rounds, found = 0, Counter[str]()
+    told: dict[str, str] = {}
+    for case in cases:
+        if case.workers == most:
+            rounds += len(case.counting)
+            for what, times, sentence in case.bottlenecks:
+                found[what] += times
+                told.setdefault(what, sentence)
     return [
         f"Bottleneck with {counted(most, 'worker')}: {what}, in {times} of"
-        f" {counted(len(rounds), 'round')}. {told}"
-        for what, times, told in found
+        f" {counted(rounds, 'round')}. {told[what]}"
+        for what, times in found.most_common()
+        if 2 * times >= rounds
     ]
 
 
 def _clocks(cases: Sequence[SyncCase]) -> list[str]:
-    """Where the clocks say no more than a bound."""
+    """Rounds whose start skew is within the error of the clocks."""
     unsure = [
         one
         for case in cases
@@ -288,9 +292,8 @@ def _clocks(cases: Sequence[SyncCase]) -> list[str]:
     total = sum(len(case.figures) for case in cases)
     error = max(one.clock_error for one in unsure)
     return [
-        f"In {len(unsure):,} of {counted(total, 'round')} the start skew is not larger than what is"
-        f" not known of the hosts' clocks, up to {amount(error, 's')}: there it is a bound, and no"
-        " more."
+        f"In {len(unsure):,} of {counted(total, 'round')} the start skew is within the error of the"
+        f" hosts' clocks, up to {amount(error, 's')}: there it is only an upper bound."
     ]
 
 
