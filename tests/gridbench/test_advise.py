@@ -10,12 +10,13 @@ import pytest
 
 from gridbench.advise.advice import advise
 from gridbench.advise.calibration import calibrating
-from gridbench.advise.page import render
+from gridbench.advise.document import document_of
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.work import DivisibleWork, parse_time
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
+from gridbench.pages.render import page as html
 from running import Run
 from synthetic import MB
 
@@ -101,10 +102,11 @@ def test_more_cores_than_processors_are_for_tasks_that_wait(model: PipelineModel
 
 def test_the_page_holds_advice_and_points(model: PipelineModel) -> None:
     advice = advise(model, replace(WORK, bytes_in=MB))
-    page = render(advice)
+    page = html(document_of(advice))
     assert f"Divide the work into {advice.split.tasks:,} tasks" in page
     data = page.split('id="report-data">')[1].split("</script>")[0]
-    assert json.loads(data)["best"] == advice.split.tasks
+    best = json.loads(data)["charts"]["total"]["traces"][-1]
+    assert best["x"] == [advice.split.tasks]
 
 
 @pytest.mark.parametrize("cores", [1, 2, 100, 5000])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -10,8 +9,9 @@ from typing import cast
 import numpy as np
 import pytest
 
+from golden import same_as_golden
 from gridbench.advise.advice import Advice, Help, SharedDataAdvice, TaskCountPoint, advise, parts_of
-from gridbench.advise.page import render
+from gridbench.advise.document import document_of
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.search import Split, Within
@@ -21,6 +21,8 @@ from gridbench.analysis.columns import Floats
 from gridbench.formats import longer, rough
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
+from gridbench.pages.document import TableBlock
+from gridbench.pages.markdown import markdown
 from gridbench.quantities import MOST_CORES
 from gridbench.simulate.profiles import system
 
@@ -396,12 +398,6 @@ def test_a_ratio_from_two_on_is_told_as_times_and_has_two_digits() -> None:
 # The page.
 
 
-def rows_of(page: str) -> list[list[str]]:
-    """The texts of all rows of tables."""
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", page, re.DOTALL)
-    return [re.findall(r"<t[dh][^>]*>([^<]*)", row) for row in rows]
-
-
 def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
     given = replace(
         GIVEN,
@@ -410,31 +406,11 @@ def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
         points=(point(8, 25.0), point(100, 75.0)),
         work=replace(WORK, warm=True),
     )
-    page = render(given)
-    rows = rows_of(page)
-    assert re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page) == [
-        ("Tasks", "8"),
-        ("Cores", "4"),
-        ("Expected total", "25 s"),
-        ("9 of 10 runs take", "22 s to 30 s"),
-        ("Without any overhead", "20 s"),
-        ("Bottleneck", "computing"),
-    ]
-    for row in (
-        ["computing", "20 s", "80 %"],
-        ["starting workers", "4.0 s", "16 %"],
-        ["total", "25 s", ""],
-        ["half as much data", "15 s", "40 %"],
-        ["8", "25 s", "22 s to 30 s", "20 s"],
-        ["100", "75 s", "68 s to 90 s", "20 s"],
-    ):
-        assert row in rows, row
-    assert (
-        "80.00 s of work that waits, up to 4 cores, 60 B of input, divided, 3 B of input in each"
-        " task, 20 B of shared data, 40 B of output, divided, 2 B of output of each task, warm"
-        " start"
-    ) in page
-    computes = render(replace(given, work=DivisibleWork(seconds=80.0, cores=4, body="spin")))
-    assert "80.00 s of work that computes, up to 4 cores, cold start" in computes
+    found = document_of(given)
+    same_as_golden(f"{found.subheading}\n\n{markdown(found)}", "advise/advice.md")
+    (first,) = [one for one in found.summary if isinstance(one, TableBlock) and not one.title]
+    assert ("Bottleneck", "computing") in first.table.rows
+    computes = replace(given, work=DivisibleWork(seconds=80.0, cores=4, body="spin"))
+    assert "of work that computes, up to 4 cores, cold start" in document_of(computes).subheading
     more = replace(given, work=DivisibleWork(seconds=80.0, cores=4, body="spin", cores_asked=50))
-    assert "computes, up to 4 cores of the 50 asked for, cold start" in render(more)
+    assert "up to 4 cores of the 50 asked for, cold start" in document_of(more).subheading

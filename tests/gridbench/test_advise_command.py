@@ -20,7 +20,8 @@ from gridbench.advise.advice import advise
 from gridbench.advise.command import AdviceRequest, find_model, give_advice
 from gridbench.advise.model_cache import CachedModel
 from gridbench.advise.options import advise as advise_options
-from gridbench.advise.trial import LeftOut, Trial, TrialEffort, TriedSplit
+from gridbench.advise.trial import LeftOut, Trial, TriedSplit
+from gridbench.advise.trying import TrialEffort
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy

@@ -24,8 +24,8 @@ from crossover_results import (
 )
 from gridbench.advise.advice import Advice, advise
 from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
+from gridbench.advise.document import to_record
 from gridbench.advise.prose import sentences
-from gridbench.advise.record import to_record
 from gridbench.advise.work import DivisibleWork
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.models import ComputeModel

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from gridbench.advise.advice import advise
-from gridbench.advise.page import render
+from gridbench.advise.document import document_of
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.search import total_of
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import DivisibleWork
 from gridbench.model.pipeline import Manager, WorkerStart
+from gridbench.pages.render import page as html
 from gridbench.simulate import simulation as simulated
 from gridbench.simulate.profiles import SYSTEMS, system
 from gridbench.simulate.simulation import simulate
@@ -120,7 +121,7 @@ def test_no_interval_is_told_where_none_is_known() -> None:
     warned = " ".join(warnings(advice))
     assert "A profile does not tell how far it may be off" in warned
     assert "runs with at most 100 cores, and this has more" in warned
-    assert "allocation, for each core" in render(advice)
+    assert "allocation, for each core" in html(document_of(advice))
     few = advise(Profiled(system("ninfg")), DivisibleWork(seconds=1e5, cores=50))
     assert not few.expected.extrapolated
 

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import io
-import re
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import click
 import numpy as np
 import pytest
 from rich.console import Console
 
+from golden import same_as_golden
 from gridbench.advise import options
 from gridbench.advise.advice import COMPARED, Advice, LimitsCell, LimitsMap, TaskCountPoint
 from gridbench.advise.data_placement import LARGE, FromGrid, FromWhere
-from gridbench.advise.page import _asked, _drawn, _groups, _map, _terms, _tried
+from gridbench.advise.document import (
+    document_of,
+    map_chart,
+    to_record,
+    total_chart,
+    trial_document,
+    trial_record,
+)
 from gridbench.advise.prose import between, sentences, undetermined, warnings
-from gridbench.advise.record import to_record, trial_record
 from gridbench.advise.search import Split
-from gridbench.advise.terminal import print_advice, print_trial
-from gridbench.advise.trial import LeftOut, Trial, TriedSplit
-from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
+from gridbench.advise.trial import LeftOut, Trial, TriedSplit, trial_sentences
 from gridbench.advise.uneven import Recorded, Uneven
 from gridbench.advise.work import DivisibleWork
 from gridbench.formats import NOTHING
@@ -31,6 +33,8 @@ from gridbench.model.fit import PipelineFit, TermEstimate
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation, range_of
 from gridbench.model.terms import Shape, terms_of
+from gridbench.pages.markdown import markdown
+from gridbench.pages.terminal import print_document
 from gridbench.provisional import marked
 from synthetic import MB, PLACE
 
@@ -244,127 +248,73 @@ TRIAL = Trial(
 )
 
 
-def test_a_split_is_a_row_with_its_ratio_to_the_best() -> None:
-    assert row(TRIAL, TRIED[0]) == [
-        "2", "2", "4.000 s", "5.000 s", "4.800 s", "7.000 s", "+25.0 %", "1.67",
-    ]  # fmt: skip
-    assert left_out(TRIAL) == ["1,000 tasks on 1 core: time"]
-    lines = list(_tried(TRIAL)["splits"].lines())
-    assert [(style, name.text) for style, name, _ in lines] == [
-        ("", "2"),
-        ("advised", "8"),
-        ("", "8"),
-    ]
-
-
-def test_splits_on_the_advised_cores_are_drawn_apart_from_others() -> None:
-    own, more = _groups(GIVEN, TRIAL)
-    assert own["name"] == "measured on up to 2 cores"
-    assert (own["tasks"], own["median"]) == ([2, 8], [5.0, 4.0])
-    assert (own["smallest"], own["largest"]) == ([4.8, 4.0], [7.0, 4.0])
-    assert own["texts"][1] == "8 tasks on 2 cores took 4.000 s"
-    assert (more["name"], more["tasks"]) == ("measured on up to 4 cores", [8])
-    assert len(_groups(GIVEN, replace(TRIAL, tried=TRIED[:2]))) == 1
-
-
-def test_a_map_is_drawn_by_what_limits() -> None:
-    cells = (
-        LimitsCell(0.001, 1024, "task data", 0.75, 0.1, True),
-        LimitsCell(1.0, MB, "computing", 0.9, 0.9, False),
-    )
-    kinds = {one["name"]: one for one in _map(LimitsMap("made-up", 4, 16, cells))}
-    assert next(iter(kinds)) == "computing"
-    assert len(kinds) == 6
-    assert kinds["task data"]["texts"] == ["1.000 ms, 1 KB: task data 75 %, efficiency 10 %"]
-    assert kinds["computing"]["texts"] == [
-        "1.000 s, 1 MB: computing 90 %, efficiency 90 %, beyond what was measured"
-    ]
-    assert kinds["output"]["texts"] == []
-    assert kinds["computing"]["all_sizes"] == ["1 KB", "1 MB"]
-    assert len({one["colour"] for one in kinds.values()}) == 6
-
-
-def test_the_terms_of_a_model_are_a_table() -> None:
-    assert _terms(MODEL).rows == [
-        ["submit", "1.000 ms", "500.0 µs to 2.000 ms", "client, to submit a task"],
-        ["in.client", NOTHING, "below 2.097 ms/MB", "client, to copy a task's data"],
-    ]
-    assert _asked(replace(GIVEN.work, uneven=Uneven(share=0.5))) == (
-        "80.00 s of work that waits, up to 4 cores, deviating by 50 %, cold start"
-    )
-
-
 # In a terminal.
 
 
-def _shown(show: Callable[[Console, Any], None], what: object) -> list[list[str]]:
-    """The cells of each line that is printed and is not empty."""
-    printed = io.StringIO()
-    show(Console(file=printed, width=300), what)
-    lines = [line.strip() for line in printed.getvalue().splitlines()]
-    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
+MAP = LimitsMap(
+    "made-up",
+    4,
+    1600,
+    (
+        LimitsCell(0.001, 1024, "task data", 0.75, 0.1, True),
+        LimitsCell(1.0, MB, "computing", 0.9, 0.9, False),
+    ),
+)
 
 
-def test_advice_is_shown_with_its_warnings_parts_and_points() -> None:
+def test_advice_with_measured_splits_as_a_document() -> None:
     points = (
         TaskCountPoint(8, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())),
         TaskCountPoint(1000, TotalPrediction(75.0, 70.0, 80.0, 20.0, ())),
     )
-    lines = _shown(print_advice, replace(GIVEN, points=points))
-    told = [[text] for text in (*sentences(GIVEN), *warnings(GIVEN))]
-    assert [line for line in lines if line in told] == told
-    begin = lines.index(["part", "time", "share"])
-    assert lines[begin + 1] == ["computing", "20 s", "80 %"]
-    begin = lines.index(["tasks", "total", "90 % interval"])
-    assert lines[begin + 1 :] == [["8", "25 s", "22 s to 30 s"], ["1,000", "75 s", "70 s to 80 s"]]
-    assert "On up to 2 cores" in " ".join(lines[begin - 1])
+    trial = replace(TRIAL, disturbed=1, runs=5)
+    found = document_of(replace(GIVEN, points=points), trial, [MAP])
+    same_as_golden(markdown(found), "advise/measured.md")
+    nothing = markdown(trial_document(replace(TRIAL, tried=())))
+    assert "The advised split could not be tried: no run of it counts." in nothing
+    assert "off by" not in nothing
 
 
-def test_names_are_on_the_left_and_figures_on_the_right() -> None:
-    printed = io.StringIO()
-    print_advice(Console(file=printed, width=300), GIVEN)
-    lines = printed.getvalue().splitlines()
-    begin = next(number for number, line in enumerate(lines) if line.startswith(" part "))
-    rows = [line.rstrip() for line in lines[begin + 2 : begin + 2 + len(GIVEN.parts)]]
-    assert [row.split("  ")[0] for row in rows] == [f" {what}" for what, _ in GIVEN.parts]
-    assert len({len(row) for row in rows}) == 1
-
-
-def test_a_trial_is_shown_with_what_was_left_out() -> None:
-    lines = _shown(print_trial, replace(TRIAL, disturbed=1, runs=5))
-    begin = lines.index(list(HEAD))
-    assert lines[begin + 1 : begin + 4] == [row(TRIAL, one) for one in TRIED]
-    assert lines[begin + 4] == ["left out: 1,000 tasks on 1 core: time"]
-    assert "disturbed 1 of 5 runs" in lines[begin + 5][0]
-    assert lines[begin + 6][0].startswith(
-        "Provisional: The advised 8 tasks on 2 cores took 4.000 s"
-    )
-    nothing = _shown(print_trial, replace(TRIAL, tried=()))
-    assert list(HEAD) not in nothing
-    assert nothing[-1] == ["The advised split could not be tried: no run of it counts."]
-
-
-def test_the_advised_number_of_tasks_stands_out() -> None:
-    points = tuple(
-        TaskCountPoint(tasks, TotalPrediction(25.0, 22.0, 30.0, 20.0, ())) for tasks in (7, 8, 9)
-    )
+def test_what_comes_of_a_trial_is_printed_with_the_answer_last() -> None:
     printed = io.StringIO()
     console = Console(file=printed, width=200, force_terminal=True, color_system="standard")
-    print_advice(console, replace(GIVEN, points=points))
-    first, second, third = printed.getvalue().splitlines()[-4:-1]
-    assert "\x1b[1m" in second
-    assert "\x1b[1m" not in first + third
-
-
-def test_the_first_sentence_stands_out_and_warnings_do_in_another_way() -> None:
-    printed = io.StringIO()
-    console = Console(file=printed, width=300, force_terminal=True, color_system="standard")
-    print_advice(console, GIVEN)
+    print_document(console, trial_document(TRIAL))
     lines = printed.getvalue().splitlines()
-    told = sentences(GIVEN)
-    assert lines[0] == f"\x1b[1m{told[0]}\x1b[0m"
-    assert lines[1 : len(told)] == told[1:]
-    assert lines[len(told)] == f"\x1b[33m{LOOSE}\x1b[0m"
+    # It took as long as expected, and the others did not.
+    (advised,) = [line for line in lines if "+0.0 %" in line]
+    others = [line for line in lines if "5.000 s" in line or "3.000 s" in line]
+    assert "\x1b[1m" in advised
+    assert not any("\x1b[1m" in line for line in others[:2])
+    assert lines[-2:] == trial_sentences(TRIAL)
+
+
+def test_the_page_of_provisional_advice_says_so_in_its_title() -> None:
+    disturbed = replace(GIVEN, model=replace(MODEL, disturbed=3))
+    assert document_of(disturbed).sentences[0].startswith("Provisional: ")
+
+
+def test_splits_on_the_advised_cores_are_drawn_apart_from_others() -> None:
+    *_, own, more = total_chart(GIVEN, TRIAL).data["traces"]  # type: ignore[index]
+    assert own["name"] == "measured on up to 2 cores"
+    assert (own["x"], own["y"]) == ([2, 8], [5.0, 4.0])
+    assert own["error_y"]["array"] == [2.0, 0.0]
+    assert own["error_y"]["arrayminus"] == pytest.approx([0.2, 0.0])
+    assert own["text"][1] == "8 tasks on 2 cores took 4.000 s"
+    assert (more["name"], more["x"]) == ("measured on up to 4 cores", [8])
+
+
+def test_a_map_is_drawn_by_what_limits() -> None:
+    chart = map_chart(1, MAP)
+    assert chart.data is not None
+    kinds = {one["name"]: one for one in chart.data["traces"]}
+    assert list(kinds) == ["computing", "task data"]
+    assert kinds["task data"]["text"] == ["1.000 ms, 1 KB: task data 75 %, efficiency 10 %"]
+    assert kinds["computing"]["text"][0].endswith("efficiency 90 %, beyond what was measured")
+    assert chart.data["y"]["categoryarray"] == ["1 KB", "1 MB"]
+    assert len({one["marker"]["color"] for one in kinds.values()}) == 2
+    assert (chart.name, chart.title) == ("limits-1", "made-up on 4 cores, 1,600 tasks")
+    assert chart.table is not None
+    assert len(chart.table.rows) == 2
 
 
 def test_what_was_not_measured_of_shared_data_is_nothing() -> None:
@@ -380,38 +330,6 @@ def test_the_help_names_the_numbers_of_tasks_that_are_tried() -> None:
     assert isinstance(option, click.Option)
     *numbers, last = [f"{one:,}" for one in COMPARED]
     assert f"{', '.join(numbers)} and {last} tasks beside it" in (option.help or "")
-
-
-def test_the_advised_split_stands_out_among_those_that_were_tried() -> None:
-    printed = io.StringIO()
-    console = Console(file=printed, width=300, force_terminal=True, color_system="standard")
-    print_trial(console, replace(TRIAL, disturbed=1, runs=5))
-    lines = printed.getvalue().splitlines()
-    # It took as long as expected, and the others did not.
-    (advised,) = [line for line in lines if "+0.0 %" in line]
-    others = [line for line in lines if "5.000 s" in line or "3.000 s" in line]
-    assert "\x1b[1m" in advised
-    assert not any("\x1b[1m" in line for line in others[:2])
-    first, *rest = trial_sentences(replace(TRIAL, disturbed=1, runs=5))
-    assert f"\x1b[1m{first}\x1b[0m" in lines
-    assert rest
-    assert set(rest) < set(lines)
-    (told,) = trial_warnings(replace(TRIAL, disturbed=1, runs=5))
-    assert f"\x1b[33m{told}\x1b[0m" in lines
-
-
-def test_a_map_has_a_table_with_a_row_for_each_cell() -> None:
-    cells = (
-        LimitsCell(0.001, 1024, "task data", 0.75, 0.1, True),
-        LimitsCell(1.0, MB, "computing", 0.9, 0.9, False),
-    )
-    chart = _drawn(1, LimitsMap("made-up", 4, 1600, cells))
-    assert chart.table is not None
-    assert chart.table.rows == [
-        ["1.000 ms", "1 KB", "task data", "75 %", "10 %", ""],
-        ["1.000 s", "1 MB", "computing", "90 %", "90 %", "no"],
-    ]
-    assert (chart.name, chart.title) == ("1", "made-up on 4 cores, 1,600 tasks")
 
 
 def test_a_trial_as_json_has_each_split_and_the_two_that_are_compared() -> None:

@@ -19,9 +19,9 @@ from rich.console import Console
 from gridbench.advise import memory
 from gridbench.advise.advice import MEMORY, Advice, advise
 from gridbench.advise.command import AdviceRequest, give_advice
+from gridbench.advise.document import _requested, document_of
 from gridbench.advise.memory import Bandwidth, bandwidth_path, load_bandwidth, measured_here
 from gridbench.advise.options import advise as command
-from gridbench.advise.page import _asked, render
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import kind_told, memory_told, rate_told, sentences, warnings
 from gridbench.advise.uneven import Uneven
@@ -34,6 +34,7 @@ from gridbench.machine.policy import Policy
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace
 from gridbench.model.saved import save_models
+from gridbench.pages.render import page as html
 from gridbench.printing import Printing
 from gridbench.quantities import MOST_CORES
 from gridbench.simulate.profiles import system
@@ -153,7 +154,7 @@ def test_memory_limits_before_the_processors_do(model: PipelineModel) -> None:
     assert "Its tasks move 80 GB through memory, which moves 1.9 GB/s" in told
     assert ": 42 s at least, however many run at once." in told
     assert any(text.startswith("The bandwidth is that of data") for text in warnings(slow))
-    page = render(slow)
+    page = html(document_of(slow))
     assert "80 GB through memory" in page
     assert "Memory bandwidth" in page
 
@@ -211,7 +212,7 @@ def test_threads_are_told_with_the_processors_that_they_have(model: PipelineMode
     )
     assert not any("at full speed" in text for text in warnings(crowded))
     for threads in (1, 2, 12):
-        page = render(given(model, work(threads)))
+        page = html(document_of(given(model, work(threads))))
         assert [what in page for what in ("Threads of each task", "Tasks at once")] == [
             threads > 1
         ] * 2
@@ -221,7 +222,7 @@ def test_the_kind_of_work_is_told() -> None:
     assert kind_told(WORK) == "that compute"
     assert kind_told(replace(WORK, body="sleep")) == "that wait"
     assert kind_told(work(2)) == "that compute with 2 threads each"
-    assert _asked(work(2, traffic=3.0 * GB)) == (
+    assert _requested(work(2, traffic=3.0 * GB)) == (
         "80.00 s of work that computes with 2 threads in each task, up to 4 workers of the"
         " 64 asked for, 3 GB through"
         " memory, cold start"

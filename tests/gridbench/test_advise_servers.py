@@ -16,7 +16,7 @@ from rich.console import Console
 from gridbench.advise import runs as on_servers
 from gridbench.advise.calibration import Search, calibrating, first_cases
 from gridbench.advise.runs import among, host_of
-from gridbench.advise.trial import participant_of
+from gridbench.advise.trying import participant_of
 from gridbench.advise.work import DivisibleWork
 from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError

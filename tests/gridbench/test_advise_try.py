@@ -16,13 +16,14 @@ import pytest
 
 from browsing import drawn, opened
 from gridbench.advise.advice import COMPARED, Advice, advise, limits_map
-from gridbench.advise.page import write_advice
-from gridbench.advise.trial import LeftOut, Trial, TriedSplit, candidates
-from gridbench.advise.trial_prose import row, trial_sentences, trial_warnings
+from gridbench.advise.document import document_of
+from gridbench.advise.trial import LeftOut, Trial, TriedSplit, trial_sentences, trial_warnings
+from gridbench.advise.trying import candidates
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import DivisibleWork
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
+from gridbench.pages.document import write_page
 from gridbench.statistics.interval import ratio_bounds
 from running import DEADLINE, PROGRAM, Run, alive, until
 from synthetic import MB
@@ -101,8 +102,8 @@ def test_medians_are_compared_and_the_noise_stands_beside() -> None:
     assert found.close == "not proved"
     first, second = trial_sentences(found)
     assert first == (
-        "The advised 20 tasks on 4 cores took 1.160 s, 1.05 times the best of the others,"
-        " 10 tasks on 4 cores with 1.100 s."
+        "The advised 20 tasks on 4 cores took 1.160 s, 1.05 times as long as the best of the"
+        " others, 10 tasks on 4 cores with 1.100 s."
     )
     assert "differ by up to 727 %; the ratio is from 0.13 to 1.20: whether" in second
     assert "within 5 % of the best is not proved" in second
@@ -116,13 +117,13 @@ def test_runs_that_were_made_again_decide() -> None:
     found = trial(lucky, advised, tried(30, 1.1, 1.1, 1.1))
     # The first runs choose the rival, and the later ones are shown.
     assert (found.rival, found.best) == (lucky, 1.1)
-    assert row(found, lucky)[3:6] == ["1.300 s", "1.290 s", "1.320 s"]
+    assert (lucky.median, lucky.smallest, lucky.largest) == (1.3, 1.29, 1.32)
     assert found.ratio == pytest.approx(1.0)
     assert found.noise == pytest.approx(0.03 / 1.30)
     assert found.close == "yes"
     first, second = trial_sentences(found)
     best = "the best of the others in the first runs, 10 tasks on 4 cores with 1.300"
-    assert f"took 1.300 s, 1.00 times {best}" in first
+    assert f"took 1.300 s, 1.00 times as long as {best}" in first
     assert second.startswith("Their figures are of 6 more runs of each. Runs of the same split")
 
 
@@ -140,7 +141,11 @@ def test_more_runs_tell_apart_what_few_do_not() -> None:
         ((1.04, 1.05, 1.04), "yes", "the advice is within 5 % of the best"),
         ((1.04, 1.06, 1.04), "not proved", "whether the advice is within 5 % of the best is not"),
         ((1.30, 1.20, 1.25), "no", "the advice is more than 5 % off the best"),
-        ((0.90, 0.91, 0.92), "yes", "0.91 times the best of the others, 1 task on 4 cores with"),
+        (
+            (0.90, 0.91, 0.92),
+            "yes",
+            "0.91 times as long as the best of the others, 1 task on 4 cores with",
+        ),
     ],
 )
 def test_close_is_within_5_percent(advised: tuple[float, ...], close: str, told: str) -> None:
@@ -267,8 +272,8 @@ def test_splits_are_really_run(saved: Path, tmp_path: Path, gridbench: Run) -> N
     page = (tmp_path / "advice" / "report.html").read_text()
     assert found["sentences"][0] in page
     assert "25 tasks on 3 cores: the work cannot be divided" in page
-    (drawn_group,) = {one["name"]: one for one in _data(page)["tried"]}.values()
-    assert drawn_group["tasks"] == sorted(tasks for tasks, _ in splits)
+    group = _data(page)["charts"]["total"]["traces"][-1]  # type: ignore[index]
+    assert group["x"] == sorted(tasks for tasks, _ in splits)
 
 
 def test_what_takes_too_long_is_left_out(saved: Path, gridbench: Run) -> None:
@@ -422,17 +427,17 @@ def test_what_was_measured_is_drawn(driver, model: PipelineModel, tmp_path: Path
     assert advice.split.cores < 16
     found = some_trial(advice)
     path = tmp_path / "report.html"
-    write_advice(advice, path)
+    write_page(document_of(advice), path)
     opened(driver, path)
-    before = drawn(driver)["total"]["marks"]
-    write_advice(advice, path, found)
+    before = drawn(driver)["figure"]["marks"]
+    write_page(document_of(advice, found), path)
     opened(driver, path)
     legend = driver.execute_script(
         "return [...document.querySelectorAll('.legendtext')].map(found => found.textContent)"
     )
     assert f"measured on up to {advice.split.cores} cores" in legend
     assert "measured on up to 16 cores" in legend
-    assert drawn(driver)["total"]["marks"] >= before + 2 * len(found.tried)
+    assert drawn(driver)["figure"]["marks"] >= before + 2 * len(found.tried)
     tables = driver.find_elements("css selector", "section table")
     assert any("off by" in one.text and "+50.0 %" in one.text for one in tables)
 
@@ -484,11 +489,12 @@ def test_with_a_time_in_mind_nothing_is_tried_on_more_cores(model: PipelineModel
 def test_the_map_is_drawn(driver, model: PipelineModel, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "report.html"
     found = limits_map(model, 8, warm=False)
-    write_advice(advise(model, DivisibleWork(seconds=1.0, cores=8)), path, maps=[found])
+    advice = advise(model, DivisibleWork(seconds=1.0, cores=8))
+    write_page(document_of(advice, maps=[found]), path)
     opened(driver, path)
-    assert drawn(driver)["limits"]["marks"] >= len(found.cells)
+    assert drawn(driver)["figure"]["marks"] >= len(found.cells)
     legend = driver.execute_script(
-        "return [...document.querySelectorAll('[data-chart=limits] .legendtext')]"
+        "return [...document.querySelectorAll('[data-name=limits-0] .legendtext')]"
         ".map(found => found.textContent)"
     )
     assert set(legend) == {one.limits for one in found.cells}

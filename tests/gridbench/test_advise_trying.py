@@ -13,16 +13,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gridbench.advise import trial as trying
+from gridbench.advise import trying
 from gridbench.advise.advice import COMPARED, Advice, advise
-from gridbench.advise.trial import (
-    Candidate,
-    TrialEffort,
-    TriedSplit,
-    candidates,
-    effort_of,
-    try_out,
-)
+from gridbench.advise.trial import TriedSplit
+from gridbench.advise.trying import Candidate, TrialEffort, candidates, effort_of, try_out
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import DivisibleWork
 from gridbench.analysis.columns import Floats

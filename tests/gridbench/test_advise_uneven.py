@@ -13,7 +13,7 @@ import pytest
 from gridbench.advise.advice import DIFFERENCES, advise
 from gridbench.advise.prose import sentences
 from gridbench.advise.search import predict, total_of
-from gridbench.advise.trial import candidates
+from gridbench.advise.trying import candidates
 from gridbench.advise.uneven import DISTRIBUTIONS, TimeDistribution, Uneven, _drawn, parse_uneven
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError

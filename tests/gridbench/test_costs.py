@@ -19,6 +19,7 @@ from gridbench.model.cost_model import TOTAL, CostModel, CostSubject
 from gridbench.model.formula import Formula, MeasuredCase
 from gridbench.model.held_out import EACH
 from gridbench.model.saved import cost_models, cost_record
+from gridbench.pages.terminal import print_document
 from gridbench.records import RecordError
 from gridbench.sync.model_kind import FORMULA as ROUNDS
 
@@ -220,7 +221,7 @@ def test_held_out_errors_tell_that_costs_are_not_as_the_formula_says() -> None:
 
 def shown(model: CostModel) -> str:
     console = Console(file=StringIO(), width=200)
-    model.show(console)
+    print_document(console, model.document())
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
@@ -229,7 +230,7 @@ def test_terms_are_shown_with_units_and_what_is_not_known_of_them() -> None:
     text = shown(fitted(points(factors=(0.9, 1.0, 1.1)), uncounted=2))
     for words in (
         "Fitted to 30 cases, 90 measurements: clients: 1 to 16, size of an object: 1 KB to 1 MB",
-        "2 cases without a valid measurement: nothing can be claimed from this model.",
+        "2 cases without a valid measurement: this model claims nothing.",
         "ms/MB",
         "µs to",
         "each case in turn",

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from gridbench.formats import NOTHING
+from golden import same_as_golden
 from gridbench.model.comparison import Yardstick
+from gridbench.model.document import pipeline_document, place_told
 from gridbench.model.fit import PipelineFit, TermEstimate
 from gridbench.model.held_out import HeldOutCase, HeldOutRuns, RepeatSpread
 from gridbench.model.model import _UP, PipelineModel, without
 from gridbench.model.model_kind import EngineRuns, TasksModel
 from gridbench.model.observation import Observation, RunTimes, Situation, Transport, range_of
 from gridbench.model.saved import pipeline_record
-from gridbench.model.terminal import place_told, print_model
 from gridbench.model.terms import Movement, Shape, case_of, parameters_of, relevant, terms_of
+from gridbench.pages.markdown import markdown
 from synthetic import MB, PLACE, TRUE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
@@ -57,69 +55,12 @@ def _model() -> PipelineModel:
     return PipelineModel(fit, range_of(SITUATIONS), held, repeats)
 
 
-def _shown(model: PipelineModel) -> list[list[str]]:
-    """The cells of each line that is printed and is not empty."""
-    printed = io.StringIO()
-    print_model(Console(file=printed, width=500), model)
-    assert printed.getvalue().endswith("\n\n")  # another model may follow
-    lines = [line.strip() for line in printed.getvalue().splitlines()]
-    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
-
-
 def test_a_model_is_shown_with_its_terms_and_errors() -> None:
-    assert _shown(_model()) == [
-        ["made-up 1 on here, 2 processors, client and workers on one host"],
-        [
-            "workers take tasks as they come up, one after another; data is copied by client and"
-            " workers, at the same time as other work. Fitted to 30 runs, drawn from 1,200 at"
-            " random: 2 to 16 cores, 1,000 to 4,000 tasks, of 500.0 ms, 1 MB to 2 MB of task data,"
-            " no shared data, no output, cold and warm start. Overheads of these runs are 12.5 %"
-            " off, typically."
-        ],
-        ["term", "what it is", "value", "95 % interval", "as a rate"],
-        ["start.constant", "before the first worker is made", "250.0 ms", "125.0 ms to 500.0 ms"],
-        [
-            "in.client",
-            "client, to copy a task's data",
-            "1.049 ms/MB",
-            "524.3 µs/MB to 2.097 ms/MB",
-            "1.00 GB/s",
-        ],
-        ["submit", "client, to submit a task", NOTHING, "below 200.0 µs"],
-        ["take", "worker, to take a task", NOTHING, "below 200.0 µs"],
-        [
-            "Not determined by these runs, except that they are no larger: submit, take.",
-        ],
-        ["Errors of runs held out; overheads of at least 20 % of the total"],
-        [
-            "held out", "fitted", "held", "overhead: runs", "median", "90th", "total: median",
-            "90th",
-        ],
-        # Of the overhead 10 to 50 %, and of the total half of that.
-        ["a random 30 %", "20", "5", "5", "30.0 %", "46.0 %", "15.0 %", "23.0 %"],
-        ["all with 2 MB", "4", "0"],
-        ["all of 16 cores", "20", "1", "0", NOTHING, NOTHING, "0.0 %", "0.0 %"],
-        [
-            "Single runs differ from the median of the other runs of their case by 2.0 % (median)"
-            " and 7.5 % (90th): 15 runs of 5 cases."
-        ],
-        [
-            "a random 30 %: furthest off: run 5 (20.00 s, predicted 15.00 s, ideal 10.00 s); run 4"
-            " (20.00 s, predicted 24.00 s, ideal 10.00 s); run 3 (20.00 s, predicted 17.00 s,"
-            " ideal 10.00 s)"
-        ],
-        ["all with 2 MB: not possible: too few"],
-        ["all of 16 cores: furthest off: none"],
-    ]  # fmt: skip
-
-
-def test_numbers_of_errors_stand_below_each_other_and_names_begin_together() -> None:
-    printed = io.StringIO()
-    print_model(Console(file=printed, width=500), _model())
-    lines = [line for line in printed.getvalue().splitlines() if "fitted" in line or " 5 " in line]
-    head, row = (line for line in lines if line.strip().startswith(("held out", "a random 30 %  ")))
-    assert head.index("held out") == row.index("a random")
-    assert head.index("fitted") + len("fitted") == row.index("20") + len("20")
+    model = _model()
+    fit = replace(model.fit, estimates=model.fit.estimates[:1], known=30)
+    bare = replace(model, fit=fit, held_out=(), repeated=None)
+    text = "\n\n".join(markdown(pipeline_document(one)) for one in (model, bare))
+    same_as_golden(text, "model/tasks.md")
 
 
 def test_a_saved_model_has_the_errors_of_each_way_of_holding_out() -> None:
@@ -128,15 +69,6 @@ def test_a_saved_model_has_the_errors_of_each_way_of_holding_out() -> None:
     assert medians == [pytest.approx(0.3), None, None]
     assert saved["repeated"]["percentile_90"] == 0.075
     assert [one["errors"]["runs"] for one in saved["held_out"]] == [5, 0, 1]
-
-
-def test_what_was_not_done_is_not_shown() -> None:
-    model = _model()
-    fit = replace(model.fit, estimates=model.fit.estimates[:1], known=30)
-    lines = _shown(replace(model, fit=fit, held_out=(), repeated=None))
-    assert lines[-1][0] == "start.constant"
-    assert "Fitted to 30 runs: 2 to 16 cores" in lines[1][0]
-    assert not any("Single runs" in line[0] for line in _shown(replace(model, repeated=None)))
 
 
 def test_a_place_is_told_in_a_line() -> None:

@@ -86,8 +86,6 @@ def test_no_page_has_a_colour_of_its_own() -> None:
         "report/report.js",
         "scenario/present/scenario.js",
         "micro/present/micro.js",
-        "advise/advise.js",
-        "simulate/sweep.js",
         "datagrid/present/datagrid.js",
         "pages/plots.js",
         "pages/curves.js",

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
-from rich.console import Console
 
+from golden import same_as_golden
 from gridbench.errors import InputError
 from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter
 from gridbench.model.model_kind import parameters as of_tasks
 from gridbench.model.spans import Span
+from gridbench.pages.markdown import markdown
 from gridbench.simulate import cases
-from gridbench.simulate.cases import CasePrediction, CasePredictions, print_prediction
+from gridbench.simulate.cases import CasePrediction, CasePredictions
+from gridbench.simulate.document import cases_document
 
 PARAMETERS = (ModelParameter("cores", "cores"), ModelParameter("size", "data", "bytes"))
 CASE = {"cores": 2000.0, "size": 2048.0}
@@ -43,34 +43,15 @@ def _expected(total: float, *outside: str) -> CaseEstimate:
     return CaseEstimate(total=total, low=total / 2, high=total * 2, parts=parts, outside=outside)
 
 
-def _printed(*rows: CasePrediction) -> list[list[str]]:
-    """The cells of each line that is not empty."""
-    text = io.StringIO()
-    print_prediction(Console(file=text, width=150), CasePredictions(PARAMETERS, rows))
-    assert text.getvalue().endswith("\n\n")  # the table of another model may follow
-    lines = [line.strip() for line in text.getvalue().splitlines()]
-    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
-
-
-def test_cases_are_printed_by_model_with_two_digits() -> None:
+def test_cases_are_shown_by_model_with_two_digits() -> None:
     near = {"cores": 4.0, "size": 2048.0}
-    head = ["cores", "data", "expected", "90 % range", "ideal", "overhead"]
-    assert _printed(
+    rows = [
         CasePrediction(ONE, near, _expected(1.234)),
         CasePrediction(ONE, CASE, _expected(12.34, *FAR)),
         CasePrediction(OTHER, near, _expected(1.5)),
-    ) == [
-        ["one on here"],
-        ["Predicted: the total time."],
-        head,
-        ["4", "2 KB", "1.2 s", "620 ms to 2.5 s", "500 ms", "730 ms"],
-        ["2,000", "2 KB", "12 s*", "6.2 s to 25 s", "500 ms", "12 s"],
-        [f"* Extrapolated: {FAR[0]}."],
-        ["other on here"],
-        ["Predicted: the time of a task."],
-        head,
-        ["4", "2 KB", "1.5 s", "750 ms to 3.0 s", "500 ms", "1.0 s"],
     ]
+    text = markdown(cases_document(CasePredictions(PARAMETERS, rows)))
+    same_as_golden(text, "simulate/cases.md")
 
 
 def test_what_no_run_had_is_refused_without_telling_how_far_it_is() -> None:

@@ -22,7 +22,6 @@ from gridbench.quantities import LARGEST_KB, LONGEST_TIME
 from gridbench.simulate import cases, command
 from gridbench.simulate.command import SimulationRequest
 from gridbench.simulate.options import simulate as options
-from gridbench.simulate.page import _data, render
 from gridbench.simulate.profile_file import profile_text, read_profile, system_of
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import MOST_CORES, MOST_TASKS, SimulatedWorkload
@@ -161,43 +160,6 @@ def test_where_the_results_are_is_told(tmp_path: Path, capsys: pytest.CaptureFix
 def _swept(*values: float) -> Swept:
     sweep = parse_sweep("sleep=" + ",".join(f"{value:g}" for value in values))
     return Swept(sweep, [ACCOUNT] * len(values))
-
-
-@pytest.mark.parametrize(
-    ("values", "logarithmic"),
-    [
-        ((1, 20), False),
-        ((1, 21), True),
-        ((0, 21), False),
-        ((5, 1, 21), True),
-        ((3,), False),
-        ((2, 40), False),
-        ((0.5, 10.5), True),
-    ],
-)
-def test_values_that_differ_much_are_on_a_logarithmic_axis(
-    values: tuple[float, ...], logarithmic: bool
-) -> None:
-    assert _data(_swept(*values))["log"] == logarithmic
-
-
-def test_the_lines_of_a_sweep_are_its_figures() -> None:
-    free = replace(ACCOUNT, total=0.0, parts={}, uses=[], efficiency=math.nan)
-    data = _data(Swept(parse_sweep("sleep=1,2,3"), [ACCOUNT, free]))
-    assert (data["axis"], data["x"], data["texts"]) == ("sleep", [1.0, 2.0], ["1 s", "2 s"])
-    total, ideal = data["total"]["lines"]
-    assert (total["y"], total["texts"][0], total["quiet"]) == ([20.0, 0.0], "20.00 s", False)
-    assert (ideal["y"], ideal["quiet"]) == ([8.0, 8.0], True)
-    efficiency, link, client = data["efficiency"]["lines"]
-    assert efficiency["y"] == [0.4, None]
-    assert (link["name"], link["y"]) == ("the link", [0.5, 0.0])
-    assert client["y"] == [0.1, 0.0]
-    parts = {one["name"]: one["y"] for one in data["parts"]["lines"]}
-    assert parts["computing"] == [0.4, None]
-    assert parts["waiting"] == [0.575, None]
-    page = render(_swept(1, 2))
-    assert "No run was made: these are figures of a model." in page
-    assert "sleep varied; first: 16 tasks of 2 s on 4 cores" in page
 
 
 # Cases of models.

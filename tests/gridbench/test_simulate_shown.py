@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
+from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.formats import NOTHING
 from gridbench.model.fit import PipelineFit, TermEstimate
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace, Situation, range_of
 from gridbench.model.pipeline import Link, Manager, PipelineParameters
 from gridbench.model.saved import save_models
 from gridbench.model.terms import Shape, terms_of
+from gridbench.pages.markdown import markdown
+from gridbench.pages.render import page
 from gridbench.quantities import LONGEST_TIME
 from gridbench.simulate.account import Account, Gain, Use, account, notices
 from gridbench.simulate.comparison import (
@@ -30,12 +27,11 @@ from gridbench.simulate.comparison import (
     SimulationComparison,
     read_fitted,
 )
-from gridbench.simulate.page import render
+from gridbench.simulate.document import account_document, comparison_document, sweep_document
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import MOST_VALUES, Swept, parse_sweep
 from gridbench.simulate.systems import Batch, Level, OneByOne, Pressure, System
-from gridbench.simulate.terminal import print_account, print_against, print_swept, sweep_rows
 from gridbench.simulate.timeline import described, table_of
 from synthetic import PLACE
 
@@ -78,79 +74,35 @@ TOTALS = SimulationComparison(
 )
 
 
-def _shown(show: Callable[[Console, Any], None], what: object) -> list[list[str]]:
-    """The cells of each line that is printed and is not empty."""
-    printed = io.StringIO()
-    show(Console(file=printed, width=130), what)
-    lines = [line.strip() for line in printed.getvalue().splitlines()]
-    return [re.split(r"  +", line) for line in lines if line.strip("─ ")]
-
-
-def test_an_account_is_shown_part_by_part() -> None:
-    lines = _shown(print_account, ACCOUNT)
-    assert lines[:10] == [
-        ["Ninf-G with Grid Engine: batch allocation, then client to node, simulated"],
-        ["16 tasks of 2 s on 4 cores, input 1MB, shared 0, output 0; links of 1 Gbit/s"],
-        ["total", "20.00 s"],
-        ["ideal", "8.000 s"],
-        ["efficiency", "40.0 %"],
-        ["first task computing after", "1.500 s"],
-        ["last worker computing after", "2.500 s"],
-        ["most bytes held by the manager", "3MB"],
-        ["throttling reached", "severe"],
-        ["tasks paged to disk", "1,234"],
-    ]
-    begin = lines.index(["time", "share"])
-    assert lines[begin + 1 : begin + 4] == [
-        ["computing", "8.000 s", "40.0 %"],
-        ["waiting", "11.50 s", "57.5 %"],
-        ["rest", "10.10 ms", "0.1 %"],
-    ]
-    assert lines[begin + 4] == ["What was busy"]
-    begin = lines.index(["busy", "of the time"])
-    assert lines[begin + 1 : begin + 3] == [
-        ["the link", "10.00 s", "50.0 %"],
-        ["the client", "2.000 s", "10.0 %"],
-    ]
-    assert lines[-3:] == [
-        ["total", "saved"],
-        ["data", "15.00 s", "5.000 s"],
-        ["Bottleneck: Data: without it the total would be 15 s, 25 % less."],
-    ]
-
-
-def test_what_the_reader_must_know_stands_below_an_account() -> None:
+def test_accounts_are_shown_part_by_part() -> None:
     beyond = replace(ACCOUNT, work=replace(ACCOUNT.work, cores=1000))
-    (told,) = beyond.notices
-    assert _shown(print_account, beyond)[-1] == [f"caution: {told}"]
+    bare = replace(ACCOUNT, parts={}, gains=[], pressure=Pressure(most=1.0))
+    text = "\n\n".join(markdown(account_document(one)) for one in (beyond, bare))
+    same_as_golden(text, "simulate/account.md")
 
 
-def test_numbers_stand_below_what_they_are() -> None:
-    printed = io.StringIO()
-    print_account(Console(file=printed, width=100), ACCOUNT)
-    lines = printed.getvalue().splitlines()
-    # The figures stand without heads.
-    assert lines[2].strip() == ""
-    assert lines[3].split() == ["total", "20.00", "s"]
-    for first, heads in (
-        ("computing", ("time", "share")),
-        ("the link", ("busy", "of the time")),
-        ("data", ("total", "saved")),
-    ):
-        row = next(number for number, line in enumerate(lines) if line.startswith(f" {first} "))
-        head = next(line for line in reversed(lines[:row]) if heads[0] in line)
-        ends = [match.end() for match in re.finditer(r"\S+( \S+)*", lines[row])]
-        assert [head.index(name) + len(name) for name in heads] == ends[1:]
+def test_a_sweep_has_a_row_for_each_value() -> None:
+    same_as_golden(markdown(sweep_document(SWEPT)), "simulate/sweep.md")
+    # One that was interrupted has the values that it has come to.
+    begun = sweep_document(replace(SWEPT, accounts=SWEPT.accounts[:1]))
+    assert begun.sentences == ["With cores 4 it takes 20.00 s."]
+    assert "sleep varied; first: 16 tasks of 2 s on 4 cores" in page(
+        sweep_document(replace(SWEPT, sweep=parse_sweep("sleep=1,2")))
+    )
 
 
-def test_what_there_is_none_of_is_not_shown() -> None:
-    bare = replace(ACCOUNT, parts={}, gains=[], pressure=Pressure())
-    told = [line[0] for line in _shown(print_account, bare)]
-    assert "Where the time goes, mean of" not in told
-    assert not any(line.startswith(("What the total", "most bytes", "throttling")) for line in told)
-    held = [line[0] for line in _shown(print_account, replace(bare, pressure=Pressure(most=1.0)))]
-    assert "most bytes held by the manager" in held
-    assert "throttling reached" not in held
+def test_lines_of_a_sweep_leave_out_what_is_not_known() -> None:
+    free = replace(ACCOUNT, total=0.0, parts={}, uses=[], efficiency=math.nan)
+    found = sweep_document(Swept(parse_sweep("sleep=1,2,3"), [ACCOUNT, free]))
+    total, efficiency, parts = (one.data for one in found.charts if one.data)
+    assert [line["y"] for line in total["lines"]] == [[20.0, 0.0], [8.0, 8.0]]
+    assert [line["y"] for line in efficiency["lines"]] == [[40.0], [50.0, 0.0], [10.0, 0.0]]
+    assert {one["name"]: one["y"] for one in parts["traces"]}["computing"] == [0.4, 0.0]
+
+
+def test_measured_figures_and_simulated_ones_are_shown_side_by_side() -> None:
+    # An overhead of a tenth of the total is not compared by itself.
+    same_as_golden(markdown(comparison_document([AGAINST, TOTALS])), "simulate/comparison.md")
 
 
 def test_a_mean_that_cutting_off_has_raised_is_told() -> None:
@@ -162,58 +114,6 @@ def test_a_mean_that_cutting_off_has_raised_is_told() -> None:
     assert "from 1 s to 1.27 s" in told
     for work in (replace(wide, stddev=0.0), replace(wide, stddev=0.3), replace(ONE, sleep=0.0)):
         assert not any("negative" in one for one in replace(ACCOUNT, work=work).notices)
-
-
-def test_a_sweep_is_shown_with_a_row_for_each_value() -> None:
-    limit = ACCOUNT.limit
-    assert sweep_rows(SWEPT) == [
-        ("4", "16", "20.00 s", "8.000 s", "40.0 %", "50.0 %", limit),
-        ("1,000", "4,000", "20.00 s", "8.000 s", "40.0 %", "-", limit),
-    ]
-    lines = _shown(print_swept, SWEPT)
-    assert lines[0] == ["Ninf-G with Grid Engine: batch allocation, then client to node, simulated"]
-    assert lines[1] == [
-        "cores", "tasks", "total", "ideal", "efficiency", "busiest", "what limits",
-    ]  # fmt: skip
-    rows = {line[0]: line[1:6] for line in lines}
-    assert rows["4"] == ["16", "20.00 s", "8.000 s", "40.0 %", "50.0 %"]
-    assert rows["1,000"] == ["4,000", "20.00 s", "8.000 s", "40.0 %", "-"]
-    # A sweep that was interrupted has those values that it has come to.
-    begun = _shown(print_swept, replace(SWEPT, accounts=SWEPT.accounts[:1]))
-    assert not any(line[0] == "1,000" for line in begun)
-    # What is said is of the last value; on the page as well.
-    assert "extrapolation" in render(SWEPT)
-    assert lines[-1][0].startswith("caution: ")
-    assert "extrapolation" in lines[-1][-1]
-    assert _shown(print_swept, replace(SWEPT, accounts=[])) == []
-
-
-def test_real_figures_and_simulated_ones_are_shown_side_by_side() -> None:
-    printed = io.StringIO()
-    print_against(Console(file=printed), AGAINST)
-    assert printed.getvalue().endswith("\n\n")  # other comparisons may follow
-    assert _shown(print_against, AGAINST) == [
-        ["Spans"],
-        ["How it was done."],
-        ["case", "real", "simulated", "error"],
-        ["a", "10.00 s", "11.00 s", "+10.0 %"],
-        ["b", "10.00 s", "7.000 s", "-30.0 %"],
-        ["absolute error, figure, median: 20.0 %"],
-        ["absolute error, figure, 90th percentile: 28.0 %"],
-    ]
-    assert _shown(print_against, TOTALS)[2:] == [
-        ["case", "real", "simulated", "error", "of the overhead"],
-        ["a", "10.00 s", "11.00 s", "+10.0 %", "+20.0 %"],
-        # An overhead of a tenth of the total is not compared by itself.
-        ["b", "10.00 s", "9.500 s", "-5.0 %", NOTHING],
-        ["c", "10.00 s", "10.00 s", "+0.0 %", "+0.0 %"],
-        ["none", "0 s", "1.000 s", NOTHING, NOTHING],
-        ["absolute error, total, median: 5.0 %"],
-        ["absolute error, total, 90th percentile: 9.0 %"],
-        ["absolute error, overhead, median: 10.0 %"],
-        ["absolute error, overhead, 90th percentile: 18.0 %"],
-        ["left out: 1 run: it is not complete or not valid"],
-    ]
 
 
 @pytest.mark.parametrize(("ideal", "compared"), [(7.99, True), (8.01, False)])

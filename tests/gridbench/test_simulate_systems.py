@@ -13,10 +13,10 @@ from gridbench.errors import InputError
 from gridbench.model.pipeline import WorkerStart
 from gridbench.simulate import comparison as published_runs
 from gridbench.simulate.comparison import against_published
-from gridbench.simulate.profiles import SYSTEMS, system
+from gridbench.simulate.document import heading, links
+from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, Simulation, simulate
 from gridbench.simulate.systems import Batch, OneByOne
-from gridbench.simulate.terminal import heading, links, listing
 
 MB = 2**20
 MBIT = 2**20 / 8
@@ -151,12 +151,6 @@ def test_a_start_up_that_is_given_replaces_that_of_the_system() -> None:
 
 
 # What is told of them.
-
-
-def test_the_listing_has_a_line_for_each_system() -> None:
-    assert listing().splitlines() == [
-        f"  {name:8}  {make().title}" for name, make in SYSTEMS.items()
-    ]
 
 
 def test_the_heading_says_what_was_asked_for() -> None:

@@ -31,10 +31,10 @@ from rich.console import Console
 from benchmarks.runner import save_record
 from gridbench.advise.advice import advise
 from gridbench.advise.command import AdviceRequest, find_model
-from gridbench.advise.record import trial_record
+from gridbench.advise.document import trial_record
 from gridbench.advise.search import Split, best_split
-from gridbench.advise.trial import Trial, TrialEffort, participant_of, try_out
-from gridbench.advise.trial_prose import left_out, trial_warnings
+from gridbench.advise.trial import Trial, left_out, trial_warnings
+from gridbench.advise.trying import TrialEffort, participant_of, try_out
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration

@@ -14,15 +14,13 @@ from rich.console import Console
 from gridbench.advise.advice import Advice, LimitsMap, advise, limits_map
 from gridbench.advise.calibration import calibrate, covers
 from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
+from gridbench.advise.document import document_of, to_record, trial_document
 from gridbench.advise.memory import no_single_memory, with_bandwidth
 from gridbench.advise.model_cache import CachedModel, forget, kept_path, load_kept
-from gridbench.advise.page import write_advice
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.record import to_record
 from gridbench.advise.runs import servers_for
 from gridbench.advise.search import PredictionModel
-from gridbench.advise.terminal import print_advice, print_trial
-from gridbench.advise.trial import TrialEffort, participant_of, try_out
+from gridbench.advise.trying import TrialEffort, participant_of, try_out
 from gridbench.advise.work import DivisibleWork
 from gridbench.datagrid.crossover.saved_models import CrossoverModels as Crossover
 from gridbench.engines.default import default_engine
@@ -32,10 +30,12 @@ from gridbench.formats import counted
 from gridbench.machine.busiest import Begun
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
+from gridbench.model.document import place_told
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.saved import load_models, save_models
 from gridbench.model.sources import read_source
-from gridbench.model.terminal import place_told
+from gridbench.pages.document import write_page
+from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
 from gridbench.process.template import Template
 from gridbench.run.machine import usable_processors
@@ -137,16 +137,16 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
     advice = replace(advice, from_where=from_where(kept, place, work, advice.split))
     maps = _maps(request, advice)
     save_models([model], folder / "model.json")
-    write_advice(advice, folder / _PAGE, maps=maps)
+    write_page(document_of(advice, maps=maps), folder / _PAGE)
     out = request.printing.tables()
-    print_advice(out, advice)
+    print_document(out, document_of(advice))
     trial = None
     if request.effort and participant:
         trial = try_out(
             advice, participant, request.effort, console, request.policy, servers=servers
         )
-        write_advice(advice, folder / _PAGE, trial, maps)
-        print_trial(out, trial)
+        write_page(document_of(advice, trial, maps), folder / _PAGE)
+        print_document(out, trial_document(trial))
         is_kept = request.source is None and servers is None
         if is_kept and trial.contradicts(advice.expected.low, advice.expected.high):
             forget(place)
@@ -227,8 +227,8 @@ def _of_profile(request: AdviceRequest, name: str, folder: Path) -> int:
         raise InputError("is not a profile", file=name, remedy="give a saved model by --from")
     advice = advise(Profiled(system_of(name)), request.work, limit=request.within)
     maps = _maps(request, advice)
-    write_advice(advice, folder / _PAGE, maps=maps)
-    print_advice(request.printing.tables(), advice)
+    write_page(document_of(advice, maps=maps), folder / _PAGE)
+    print_document(request.printing.tables(), document_of(advice))
     request.printing.document(lambda: to_record(advice, maps=maps))
     request.printing.say(f"results: {folder}")
     return 0

@@ -269,7 +269,7 @@ def advise(
     begun = None if source or profile or grid or servers else begin()
     from gridbench.advise.asked import work_asked
     from gridbench.advise.command import AdviceRequest, give_advice
-    from gridbench.advise.trial import effort_of
+    from gridbench.advise.trying import effort_of
     from gridbench.advise.uneven import parse_uneven
     from gridbench.advise.work import parse_roofline, parse_time
     from gridbench.engines.servers import names_in

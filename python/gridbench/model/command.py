@@ -12,6 +12,7 @@ from gridbench.errors import InputError, print_error
 from gridbench.formats import counted
 from gridbench.model.kind import FittedModel, ModelSubjects, SearchWatch, kind_of
 from gridbench.model.saved import document, save
+from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
 from gridbench.progress import Steps
 
@@ -58,7 +59,7 @@ def fit_models(request: ModelRequest) -> int:
         save(kind, models, request.out)
         request.printing.say(f"model: {request.out}")
     for model in models:
-        model.show(request.printing.tables())
+        print_document(request.printing.tables(), model.document())
     request.printing.document(lambda: document(kind, models))
     return 1 if refusals else 0
 

@@ -28,7 +28,7 @@ from gridbench.model.kind import CaseEstimate, Fitting, ModelParameter, nobody
 from gridbench.model.spans import BEYOND, LEAST_ERROR, Span, span_of, widening
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from gridbench.pages.document import Document
 
 
 TOTAL = "all"
@@ -114,11 +114,11 @@ class CostModel:
             ),
         )
 
-    def show(self, console: Console) -> None:
-        """Print all of it."""
-        from gridbench.model.terminal import print_cost_model
+    def document(self) -> Document:
+        """All that is known of it."""
+        from gridbench.model.document import cost_document
 
-        print_cost_model(console, self)
+        return cost_document(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

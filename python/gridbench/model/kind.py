@@ -16,7 +16,7 @@ from gridbench.result_kind import all_kinds
 from gridbench.result_kind import kind_of as result_kind_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from gridbench.pages.document import Document
 
 
 Unit = Literal["", "bytes", "s"]
@@ -93,9 +93,9 @@ class FittedModel(Protocol):
         InputError if there is no such case.
         """
 
-    def show(self, console: Console) -> None:
-        """Print its terms with units and intervals, how well it fits, and how wrong it is about
-        what it was not fitted to."""
+    def document(self) -> Document:
+        """Its terms with units and intervals, how well it fits, and how wrong it is about what it
+        was not fitted to."""
 
 
 class Subject(Protocol):

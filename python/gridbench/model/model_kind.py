@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gridbench.model.document import pipeline_document, place_told
 from gridbench.model.held_out import WAYS
 from gridbench.model.kind import CaseEstimate, Fitting, ModelParameter, ModelSubjects, nobody
 from gridbench.model.model import PipelineModel, model_of
@@ -17,10 +18,9 @@ from gridbench.model.saved import pipeline_models
 from gridbench.model.saved import pipeline_record as record_of
 from gridbench.model.sources import REMEDY, read_source
 from gridbench.model.spans import Span
-from gridbench.model.terminal import place_told, print_model
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from gridbench.pages.document import Document
 
 
 name = "tasks"
@@ -89,9 +89,9 @@ class TasksModel:
             outside=found.extrapolated,
         )
 
-    def show(self, console: Console) -> None:
-        """Print all of it."""
-        print_model(console, self.model)
+    def document(self) -> Document:
+        """All that is known of it."""
+        return pipeline_document(self.model)
 
 
 @dataclass(frozen=True, slots=True)

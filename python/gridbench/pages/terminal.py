@@ -12,6 +12,9 @@ from gridbench.pages.document import Bullets, Document, TableBlock, Text
 from gridbench.pages.table import Cell, Table
 from gridbench.terminal import new_table, printable, say
 
+_ROW_STYLES = {"advised": "bold"}
+"""Of rows of a class that are not dimmed."""
+
 
 def print_document(console: Console, document: Document) -> None:
     """The tables of a document, and below them its sentences and caveats, where the eye rests when
@@ -66,7 +69,8 @@ def _table(made: Table, width: int, title: str, *, notes: bool) -> rich.table.Ta
         table.add_column(name, overflow="fold", justify="left" if words else "right")
     for style, first, cells in made.lines():
         texts = [_text(cell, note=notes) for cell in (first, *cells)]
-        table.add_row(*(texts[number] for number in kept), style="dim" if style else "")
+        row_style = _ROW_STYLES.get(style, "dim") if style else ""
+        table.add_row(*(texts[number] for number in kept), style=row_style)
     return table
 
 

@@ -10,17 +10,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
 from gridbench.errors import InputError
-from gridbench.formats import between, rough, whole
+from gridbench.formats import whole
 from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter, Unit
 from gridbench.model.saved import load
 from gridbench.model.spans import Span
 from gridbench.quantities import parse_list, parse_size
 from gridbench.simulate.sweep import parse_count, parse_time
-from gridbench.terminal import new_table
 from gridbench.workload.numbers import shown
 
 OPTION = "--case"
@@ -86,29 +82,6 @@ def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) 
                 _refuse_far(model, kind.parameters, case)
             rows.append(CasePrediction(model, case, model.expect(case)))
     return CasePredictions(kind.parameters, rows)
-
-
-def print_prediction(console: Console, found: CasePredictions) -> None:
-    """A table for each model, and what of it lies outside of what was measured."""
-    for model in dict.fromkeys((one.model.name, one.model.told) for one in found.rows):
-        rows = [one for one in found.rows if (one.model.name, one.model.told) == model]
-        console.print(Text(model[1], style="bold"))
-        console.print(Text(f"Predicted: the {rows[0].model.quantity}."))
-        given = (parameter.what for parameter in found.parameters)
-        table = new_table(numbers=(*given, "expected", "90 % range", *rows[0].expected.parts))
-        for one in rows:
-            expected = one.expected
-            table.add_row(
-                *(parameter.shown(one.case[parameter.name]) for parameter in found.parameters),
-                f"{rough(expected.total)}{'*' if expected.outside else ''}",
-                between(expected.low, expected.high),
-                *map(rough, expected.parts.values()),
-            )
-        console.print(table)
-        outside = dict.fromkeys(text for one in rows for text in one.expected.outside)
-        if outside:
-            console.print(Text(f"* Extrapolated: {'; '.join(outside)}."))
-        console.print()
 
 
 def _given(

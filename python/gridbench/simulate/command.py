@@ -15,6 +15,8 @@ from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size
 from gridbench.links.rates import parse_rate
+from gridbench.pages.document import write_page
+from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Tasks
@@ -23,7 +25,7 @@ from gridbench.results_folder import default_folder, unusable
 from gridbench.run.machine import available_memory
 from gridbench.run.recorder import prepare
 from gridbench.simulate.account import Account, account
-from gridbench.simulate.cases import predict, print_prediction
+from gridbench.simulate.cases import predict
 from gridbench.simulate.comparison import (
     PUBLISHED,
     FittedSystems,
@@ -32,17 +34,17 @@ from gridbench.simulate.comparison import (
     against_runs,
     read_fitted,
 )
-from gridbench.simulate.page import write_sweep
+from gridbench.simulate.document import (
+    account_document,
+    cases_document,
+    comparison_document,
+    heading,
+    sweep_document,
+)
 from gridbench.simulate.profile_file import profile_text, system_of
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import STDDEV_SHARE, SimulationSweep, Swept, parse_sweep
 from gridbench.simulate.systems import System
-from gridbench.simulate.terminal import (
-    heading,
-    print_account,
-    print_against,
-    print_swept,
-)
 from gridbench.simulate.timeline import table_of, write_folder
 
 _TASKS_PER_CORE = 10
@@ -137,7 +139,7 @@ def _predict(request: SimulationRequest) -> int:
             remedy="give --profile a file that `gridbench model --out` has written",
         )
     found = predict(Path(request.profile), request.cases, request.engine, far=request.far)
-    print_prediction(request.printing.tables(), found)
+    print_document(request.printing.tables(), cases_document(found))
     request.printing.document(lambda: [one.to_dict() for one in found.rows])
     return 0
 
@@ -211,7 +213,7 @@ def _single(request: SimulationRequest, chosen: System, progress: Progress) -> i
     told = account(done, table, progress.watch)
     if folder is not None:
         write_folder(folder, done, table)
-    print_account(request.printing.tables(), told)
+    print_document(request.printing.tables(), account_document(told))
     request.printing.document(told.to_dict)
     if folder is not None:
         request.printing.say(f"results: {folder}")
@@ -245,8 +247,9 @@ def _sweep(
         raise Stopped
     swept = Swept(sweep, accounts)
     write_file(folder / _VALUES, json.dumps(swept.to_dict(), indent=2) + "\n")
-    write_sweep(swept, folder / _PAGE)
-    print_swept(request.printing.tables(), swept)
+    document = sweep_document(swept)
+    write_page(document, folder / _PAGE)
+    print_document(request.printing.tables(), document)
     request.printing.document(swept.to_dict)
     request.printing.say(f"page: {folder / _PAGE}")
     if stopped:
@@ -318,7 +321,6 @@ def _compare(request: SimulationRequest, chosen: System | FittedSystems, progres
                 folder, chosen, request.engine or DEFAULT_ENGINE, progress.begin, progress.watch
             )
         ]
-    for one in found:
-        print_against(request.printing.tables(), one)
+    print_document(request.printing.tables(), comparison_document(found))
     request.printing.document(lambda: [one.to_dict() for one in found])
     return 0

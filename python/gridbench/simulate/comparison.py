@@ -14,13 +14,13 @@ import numpy as np
 from gridbench.analysis.transfer import MEGABYTE, block_span
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, counted, percent
+from gridbench.model.document import term_value
 from gridbench.model.model import PipelineModel
 from gridbench.model.model_kind import TasksModel
 from gridbench.model.observation import EnginePlace, Situation
 from gridbench.model.pipeline import TaskWatch
 from gridbench.model.saved import load
 from gridbench.model.sources import read_source
-from gridbench.model.terminal import term_value
 from gridbench.model.terms import parameters_of
 from gridbench.published.figures import BINARY, figure_in_text, megabytes, table, tasks_of
 from gridbench.simulate.profiles import system
