@@ -12,19 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from gridbench.compare.document import document_of, headline, notices
 from gridbench.compare.execution import execute
-from gridbench.compare.figures import Answer, answer_of, precise
-from gridbench.compare.present import headline, notices, render, write_report
+from gridbench.compare.figures import CommandComparison, compare_commands, precise
 from gridbench.compare.record import (
     FORM,
     Command,
     Execution,
-    Setting,
     commands_of,
     needs_shell,
 )
+from gridbench.compare.result_kind import write_report
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
+from gridbench.pages.render import page
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
 from running import PROGRAM, Run, alive, until
@@ -187,9 +188,9 @@ def runs(
     return found
 
 
-def answer(walls: Mapping[str, Sequence[float]], **more: object) -> Answer:
+def answer(walls: Mapping[str, Sequence[float]], **more: object) -> CommandComparison:
     commands = [Command(name=name, line=name) for name in walls]
-    found = answer_of(commands, runs(walls, **more))  # type: ignore[arg-type]
+    found = compare_commands(commands, runs(walls, **more))  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -260,7 +261,7 @@ def test_commands_are_named_by_their_parameters() -> None:
     def told(*lines: str) -> str:
         commands = commands_of(lines, (), {"n": ("1", "2")})
         walls = {one.name: times(float(number + 1)) for number, one in enumerate(commands)}
-        found = answer_of(commands, runs(walls))
+        found = compare_commands(commands, runs(walls))
         assert found is not None
         return headline(found)
 
@@ -272,30 +273,30 @@ def test_commands_are_named_by_their_parameters() -> None:
 def test_only_complete_rounds_count() -> None:
     found = runs({"a": ONE, "b": ONE[:4]})
     commands = [Command(name=name, line=name) for name in "ab"]
-    made = answer_of(commands, found)
+    made = compare_commands(commands, found)
     assert made is not None
     assert made.rounds == 4
-    assert answer_of([*commands, Command(name="c", line="c")], found) is None
+    assert compare_commands([*commands, Command(name="c", line="c")], found) is None
 
 
 # The page.
 
 
 def header(*names: str) -> Header:
-    setting = Setting(commands=tuple(Command(name=n, line=n) for n in names), shell=False)
+    commands = [{"name": name, "line": name, "parameters": {}} for name in names]
     return Header(
-        machine={"host": "node1"}, versions={"python": "3"}, options=setting.options(),
+        machine={"host": "node1"}, versions={"python": "3"}, options={"commands": commands},
         started="2031-05-04T10:30:00+0000", seed=1,
     )  # fmt: skip
 
 
 def test_the_page_has_the_answer_as_title_and_no_script() -> None:
     walls = {"a <b>": ONE, "c": times(80.0)}
-    page = render(header(*walls), runs(walls), answer(walls))
-    assert "<title>“a &lt;b&gt;” is 80.0 times as fast as “c”" in page
-    assert page.count("<svg") == 1
-    assert "<script" not in page
-    assert "a <b>" not in page
+    html = page(document_of(header(*walls), runs(walls), answer(walls)))
+    assert "<title>“a &lt;b&gt;” is 80.0 times as fast as “c”" in html
+    assert html.count("<svg") == 1
+    assert "<script" not in html
+    assert "a <b>" not in html
 
 
 # The whole command.
@@ -397,4 +398,4 @@ def test_ctrl_c_keeps_the_rounds_so_far(tmp_path: Path, environment: dict[str, s
     assert "--out out goes on with the rest" in told
     assert "sleep 0.05" in shown
     assert (tmp_path / "out" / "report.html").exists()
-    write_report(tmp_path / "out", tmp_path / "again.html")
+    write_report([tmp_path / "out"], tmp_path / "again.html")

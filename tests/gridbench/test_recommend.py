@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.compare.record import FORM, Command, Execution, Setting
+from gridbench.compare.record import FORM, Execution
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.model.model import PipelineModel
@@ -65,9 +65,9 @@ def scenario(
 def comparison(folder: Path, wall: float, *, date: str, host: str = "node1") -> Path:
     """Results of `gridbench compare` of two commands."""
     names = ("old", "new")
-    setting = Setting(commands=tuple(Command(name=n, line=n) for n in names), shell=False)
+    commands = [{"name": name, "line": name, "parameters": {}} for name in names]
     header = Header(
-        machine={"host": host, "cores": 8}, versions={"python": "3"}, options=setting.options(),
+        machine={"host": host, "cores": 8}, versions={"python": "3"}, options={"commands": commands},
         started=date, seed=1,
     )  # fmt: skip
     file = FORM.open(folder, header, fresh=False)

@@ -15,19 +15,19 @@ from gridbench.statistics.interval import interval_of_median, ratio_bounds
 from gridbench.statistics.series import Series, noise_between
 
 Relation = Literal["slower", "no difference", "open"]
-"""How a command stands to the fastest."""
+"""Relation of a command to the fastest one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandFigures:
-    """The runs of one command that its figures are of: at least one."""
+    """One or more runs of a command."""
 
     command: Command
     runs: tuple[Execution, ...]
 
     @property
     def wall(self) -> float:
-        """Median; so too the other figures."""
+        """Median wall time."""
         return self.median(lambda run: run.wall)
 
     @property
@@ -47,14 +47,14 @@ class CommandFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Slower:
-    """How many times as long as the fastest a command takes."""
+class RelativeTime:
+    """The time of a command by that of the fastest one."""
 
     figures: CommandFigures
     ratio: float
-    """Median over rounds: both ran in each of them."""
+    """Median over the rounds."""
     low: float
-    """95 % interval; so too `high`."""
+    """95 % interval, up to `high`."""
     high: float
     relation: Relation
 
@@ -65,14 +65,14 @@ class Slower:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the rounds say."""
+class CommandComparison:
+    """What the rounds show."""
 
     fastest: CommandFigures
-    others: tuple[Slower, ...]
+    others: tuple[RelativeTime, ...]
     """From the fastest to the slowest."""
     rounds: int
-    """That the figures are of."""
+    """Rounds that the figures are based on."""
     measured: int
     """All rounds, disturbed ones included."""
     disturbed: int
@@ -91,10 +91,12 @@ class Answer:
         return self.fastest, *(one.figures for one in self.others)
 
 
-def answer_of(commands: Sequence[Command], runs: Sequence[Execution]) -> Answer | None:
-    """The answer from all complete rounds; None without any. If enough rounds are undisturbed, it
-    rests on them alone."""
-    rounds = rounds_of(commands, runs)
+def compare_commands(
+    commands: Sequence[Command], runs: Sequence[Execution]
+) -> CommandComparison | None:
+    """The comparison over all complete rounds; None without any. If enough rounds are undisturbed,
+    it uses only these."""
+    rounds = complete_rounds(commands, runs)
     if not rounds:
         return None
     sound = {number for number, own in rounds.items() if not any(map(disturbed, own.values()))}
@@ -106,7 +108,7 @@ def answer_of(commands: Sequence[Command], runs: Sequence[Execution]) -> Answer 
     figures.sort(key=lambda one: one.wall)
     fastest, *rest = figures
     noise = noise_of(runs)
-    return Answer(
+    return CommandComparison(
         fastest,
         tuple(_slower(fastest, one, noise or 1.0) for one in rest),
         len(chosen),
@@ -125,9 +127,9 @@ def noise_of(runs: Sequence[Execution]) -> float | None:
     return noise_between(first, second) if first.by_round and second.by_round else None
 
 
-def precise(answer: Answer | None, *, within: float = ALIKE) -> bool:
-    """Whether each ratio is known within a factor, from undisturbed rounds. To stop then does not
-    favour one answer, as to stop at the first difference would."""
+def precise(answer: CommandComparison | None, *, within: float = ALIKE) -> bool:
+    """Whether undisturbed rounds give each ratio within a factor. Stopping then does not favour one
+    answer, unlike stopping at the first difference."""
     return (
         answer is not None
         and not answer.provisional
@@ -135,10 +137,10 @@ def precise(answer: Answer | None, *, within: float = ALIKE) -> bool:
     )
 
 
-def rounds_of(
+def complete_rounds(
     commands: Sequence[Command], runs: Sequence[Execution]
 ) -> dict[int, dict[str, Execution]]:
-    """The rounds of the comparison that have all commands."""
+    """The rounds of the comparison that have all commands, by number."""
     found: dict[int, dict[str, Execution]] = {}
     for run in runs:
         if run.phase == "compare" and run.wall > 0:
@@ -147,7 +149,7 @@ def rounds_of(
     return {number: own for number, own in found.items() if own.keys() >= names}
 
 
-def _slower(fastest: CommandFigures, other: CommandFigures, noise: float) -> Slower:
+def _slower(fastest: CommandFigures, other: CommandFigures, noise: float) -> RelativeTime:
     ratios = [one.wall / best.wall for best, one in zip(fastest.runs, other.runs, strict=True)]
     ratio = statistics.median(ratios)
     low, high = interval_of_median(ratios) or (min(ratios), max(ratios))
@@ -165,4 +167,4 @@ def _slower(fastest: CommandFigures, other: CommandFigures, noise: float) -> Slo
         relation = "slower"
     elif len(ratios) >= FEWEST and max(high, 1 / low if low > 0 else math.inf) <= limit:
         relation = "no difference"
-    return Slower(other, ratio, low, high, relation)
+    return RelativeTime(other, ratio, low, high, relation)

@@ -1,20 +1,217 @@
-"""The options of `gridbench compare`. What it needs is imported when it is called."""
+"""The parameters and the command of `gridbench compare`."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.compare.record import Command, commands_of, needs_shell
 from gridbench.errors import InputError
-from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
-from gridbench.printing import Printing, printing_options
-from gridbench.quantities import AUTO, ROUNDS, SECONDS
+from gridbench.printing import Printing
+from gridbench.quantities import (
+    AUTO,
+    FLAG,
+    LONGEST_TIME,
+    PATH,
+    ROUNDS,
+    TEXT,
+    Count,
+    Duration,
+    PathText,
+    Quantity,
+)
+from gridbench.schema import argument, option, read_parameters, record_of
+from gridbench.shared_options import ResultsOptions, experiment_options
+
+
+class CommandTexts(Quantity[tuple[str, ...]]):
+    """Several texts, each an argument or option of its own."""
+
+    name = "texts"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
+        """The texts."""
+        return tuple(TEXT.read(one, folder) for one in value)
+
+
+class ParameterLists(Quantity[Mapping[str, tuple[str, ...]]]):
+    """Parameters with their values, each as `threads=1,2,4`."""
+
+    name = "parameters"
+
+    def read(self, value: Any, folder: Path | None = None) -> Mapping[str, tuple[str, ...]]:
+        """Each parameter with its values."""
+        del folder
+        found: dict[str, tuple[str, ...]] = {}
+        for text in value:
+            name, equals, listed = text.partition("=")
+            values = tuple(one.strip() for one in listed.split(","))
+            if not equals or not re.fullmatch(r"\w+", name) or not all(values):
+                raise InputError(
+                    f"`{text[:60]}` is not a parameter",
+                    remedy="give a name and its values, such as threads=1,2,4",
+                )
+            if name in found:
+                raise InputError(f"{name} is given twice", remedy="give all values at once")
+            found[name] = tuple(dict.fromkeys(values))
+        return found
+
+
+class InputFile(PathText):
+    """The path of a file that can be read."""
+
+    def read(self, value: Any, folder: Path | None = None) -> str:
+        """The path."""
+        path = super().read(value, folder)
+        if not os.path.isfile(path):
+            raise InputError(f"there is no file `{path}`", remedy="give the path of a file")
+        return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonParameters:
+    """Which commands are compared, and how they are run."""
+
+    lines: tuple[str, ...] = argument(
+        CommandTexts(), metavar="COMMAND...", default=(), multiple=True
+    )
+    names: tuple[str, ...] = option(
+        "--name",
+        CommandTexts(),
+        metavar="NAME",
+        help="Name of a command in the results; give one for each.",
+        default=(),
+        default_text="the command",
+        multiple=True,
+    )
+    values: Mapping[str, tuple[str, ...]] = option(
+        "--parameter",
+        ParameterLists(),
+        metavar="NAME=LIST",
+        help="Run each command with each of these values in place of {NAME}, such as threads=1,2,4;"
+        " may be given several times, for all combinations.",
+        multiple=True,
+    )
+    rounds: int | Literal["auto"] = option(
+        "--rounds",
+        ROUNDS,
+        metavar="N",
+        help="How often each command is measured; auto: 10 to 50 times, until each ratio is known"
+        " to 5 %.",
+        default=AUTO,
+    )
+    limit: float = option(
+        "--limit",
+        Duration(1e-3, LONGEST_TIME),
+        metavar="S",
+        help="Seconds after which no further round begins.",
+        default=300.0,
+    )
+    warm_up: int = option(
+        "--warm-up",
+        Count(0, 1000),
+        metavar="N",
+        help="Runs of each command before those that count.",
+        default=1,
+    )
+    control: int = option(
+        "--control",
+        Count(0, 1000),
+        metavar="N",
+        help="Rounds of the A/A check: the first command against itself, to know the machine's"
+        " noise.",
+        default=5,
+    )
+    prepare: str = option(
+        "--prepare",
+        TEXT,
+        metavar="COMMAND",
+        help="Run this before each run; it is not timed.",
+        default="",
+        record="prepare",
+    )
+    cleanup: str = option(
+        "--cleanup",
+        TEXT,
+        metavar="COMMAND",
+        help="Run this after each run; it is not timed.",
+        default="",
+        record="cleanup",
+    )
+    input: str = option(
+        "--input",
+        InputFile(),
+        metavar="FILE",
+        help="Standard input of the commands.",
+        default="",
+        default_text="empty",
+        record="input",
+    )
+    output: str = option(
+        "--output",
+        TEXT,
+        metavar="null|pipe|inherit|FILE",
+        help="Standard output of the commands: dropped, read through a pipe and dropped, shown, or"
+        " written to FILE.",
+        default="null",
+        record="output",
+    )
+    in_shell: bool | None = option(
+        "--shell/--no-shell",
+        FLAG,
+        help="Run the commands in /bin/sh, or without.",
+        default_text="in a shell if one of them needs it",
+    )
+    ignore_failure: bool = option(
+        "--ignore-failure",
+        FLAG,
+        help="Count runs that end with an exit status other than 0.",
+        default=False,
+        record="ignore_failure",
+    )
+    seed: int = option(
+        "--seed",
+        Count(0, 2**31 - 1),
+        metavar="K",
+        help="Seed of what is random: the same seed gives the same order and times.",
+        default=1,
+    )
+    out: Path | None = option(
+        "--out",
+        PATH,
+        metavar="DIR",
+        help="Folder for the results.",
+        default_text="runs/compare-<time>",
+    )
+    fresh: bool = option("--fresh", FLAG, help="Forget the results that DIR holds.", default=False)
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """Each command with each combination of its parameters. InputError if they cannot be
+        compared."""
+        return commands_of(self.lines, self.names, self.values or {})
+
+    @property
+    def shell(self) -> bool:
+        """Whether commands run in a shell."""
+        return needs_shell(self.commands) if self.in_shell is None else self.in_shell
+
+    def record(self) -> dict[str, Any]:
+        """The resume key: what all rounds of a folder have in common."""
+        commands = [
+            {"name": one.name, "line": one.line, "parameters": one.parameters}
+            for one in self.commands
+        ]
+        return {"commands": commands, "shell": self.shell, **record_of(self)}
 
 
 @click.command(
@@ -26,124 +223,8 @@ from gridbench.quantities import AUTO, ROUNDS, SECONDS
         "gridbench compare --input data.csv --name old --name new './old' './new'",
     ),
 )
-@click.argument("lines", nargs=-1, required=True, metavar="COMMAND...")
-@click.option(
-    "--name",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="What a command is called in the results; give one for each. [default: the command]",
-)
-@click.option(
-    "--parameter",
-    "parameters",
-    multiple=True,
-    metavar="NAME=LIST",
-    help="Run each command with each of these values in place of {NAME}, such as threads=1,2,4; may"
-    " be given several times, for all combinations.",
-)
-@click.option(
-    "--rounds",
-    type=ROUNDS,
-    default=AUTO,
-    show_default=True,
-    metavar="N",
-    help="How often each command is measured; auto: 10 to 50 times, until each ratio is known to"
-    " 5 %.",
-)
-@click.option(
-    "--limit",
-    type=SECONDS,
-    default=300.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds after which no further round begins.",
-)
-@click.option(
-    "--warm-up",
-    type=click.IntRange(0, 1000),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Runs of each command before those that count.",
-)
-@click.option(
-    "--control",
-    type=click.IntRange(0, 1000),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Rounds of the A/A check: the first command against itself, to know the machine's noise.",
-)
-@click.option(
-    "--prepare", default="", metavar="COMMAND", help="Run this before each run; it is not timed."
-)
-@click.option(
-    "--cleanup", default="", metavar="COMMAND", help="Run this after each run; it is not timed."
-)
-@click.option(
-    "--input",
-    "input_file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Standard input of the commands. [default: empty]",
-)
-@click.option(
-    "--output",
-    default="null",
-    show_default=True,
-    metavar="null|pipe|inherit|FILE",
-    help="Standard output of the commands: dropped, read through a pipe and dropped, shown, or"
-    " written to FILE.",
-)
-@click.option(
-    "--shell/--no-shell",
-    default=None,
-    help="Run the commands in /bin/sh, or without. [default: in a shell if one of them needs it]",
-)
-@click.option(
-    "--ignore-failure",
-    is_flag=True,
-    help="Count runs that end with an exit status other than 0.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**31 - 1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Seed of what is random: the same seed gives the same order and times.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the results. [default: runs/compare-<time>]",
-)
-@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
-@load_options
-@printing_options
-def compare(
-    *,
-    lines: tuple[str, ...],
-    names: tuple[str, ...],
-    parameters: tuple[str, ...],
-    rounds: int | Literal["auto"],
-    limit: float,
-    warm_up: int,
-    control: int,
-    prepare: str,
-    cleanup: str,
-    input_file: Path | None,
-    output: str,
-    shell: bool | None,
-    ignore_failure: bool,
-    seed: int,
-    out: Path | None,
-    fresh: bool,
-    policy: Policy,
-    printing: Printing,
-) -> None:
+@experiment_options(ComparisonParameters)
+def compare(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
     """Benchmark your own executables against each other.
 
     The commands run in turn, in a random order in each round, so that a machine that is slow for a
@@ -156,51 +237,10 @@ def compare(
     Exit status 1: a command failed. 2: the options cannot be followed. 3: other programs disturbed
     the measurement, and the answer is provisional.
     """
-    from gridbench.compare.command import ComparisonPlan, run_compare
-    from gridbench.compare.record import Setting, commands_of, needs_shell
+    from gridbench.compare.experiment import ComparisonExperiment
+    from gridbench.experiment import run_experiment
 
-    if not limit > 0:
-        raise InputError("--limit must be above 0", remedy="give seconds, or such as 10min")
-    commands = commands_of(lines, names, _values(parameters))
-    setting = Setting(
-        commands=commands,
-        shell=needs_shell(commands) if shell is None else shell,
-        prepare=prepare,
-        cleanup=cleanup,
-        input="" if input_file is None else str(input_file),
-        output=output,
-        ignore_failure=ignore_failure,
-    )
-    sys.exit(
-        run_compare(
-            ComparisonPlan(
-                setting=setting,
-                rounds=rounds,
-                warm_up=warm_up,
-                control=control,
-                limit=limit,
-                seed=seed,
-                folder=out,
-                fresh=fresh,
-                policy=policy,
-                printing=printing,
-            )
-        )
-    )
-
-
-def _values(parameters: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Each parameter with its values. InputError for what is none."""
-    found: dict[str, tuple[str, ...]] = {}
-    for text in parameters:
-        name, equals, listed = text.partition("=")
-        values = tuple(value.strip() for value in listed.split(","))
-        if not equals or not re.fullmatch(r"\w+", name) or not all(values):
-            raise InputError(
-                f"--parameter: `{text[:60]}` is not a parameter",
-                remedy="give a name and its values, such as threads=1,2,4",
-            )
-        if name in found:
-            raise InputError(f"--parameter {name} is given twice", remedy="give all values at once")
-        found[name] = tuple(dict.fromkeys(values))
-    return found
+    parameters = read_parameters(ComparisonParameters, given)
+    results = ResultsOptions(out=parameters.out, fresh=parameters.fresh)
+    experiment = ComparisonExperiment(parameters, policy)
+    sys.exit(run_experiment(experiment, results, policy, printing))

@@ -1,17 +1,22 @@
-"""Commands to compare, and the record of one run: one line of compare.jsonl."""
+"""Commands to compare, and the records of their runs: one line of compare.jsonl each.
+
+A round runs each command once. Its runs are saved together, so that files have complete rounds.
+"""
 
 from __future__ import annotations
 
 import itertools
 import re
 import shlex
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gridbench.errors import InputError
-from gridbench.jsonl_store import ResultsForm
+from gridbench.jsonl_store import Header, PlannedCase, RecordFile, ResultsForm
+from gridbench.records import RecordError, from_record
 
-Phase = Literal["control", "compare"]
+RoundKind = Literal["control", "compare"]
 """The A/A check, in which one command runs against itself; or the comparison."""
 
 _SHELL_SYNTAX = re.compile(r"[|&;<>()$`*?\[\]~#\n]|^\s*\w+=")
@@ -26,10 +31,10 @@ class Command:
     """What tables and pages call it."""
     line: str
     parameters: dict[str, str] = field(default_factory=dict)
-    """Those that stand in it, with their values."""
+    """The parameters in it, with their values."""
 
     def words(self, *, shell: bool) -> list[str]:
-        """Program and arguments. InputError for unbalanced quotes, or if there is no program."""
+        """Program and arguments. InputError for unbalanced quotes or an empty command."""
         if shell:
             return ["/bin/sh", "-c", self.line]
         try:
@@ -45,56 +50,33 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What all runs of a comparison have in common; a folder is resumed with the same only."""
-
-    commands: tuple[Command, ...]
-    shell: bool
-    prepare: str = ""
-    """Command to run before each run, untimed; empty: none."""
-    cleanup: str = ""
-    """The same after each run."""
-    input: str = ""
-    """File for standard input; empty: nothing to read."""
-    output: str = "null"
-    """Where standard output goes: `null`, `pipe`, `inherit`, or a file."""
-    ignore_failure: bool = False
-    """Whether an exit status other than 0 counts as a run."""
-
-    def options(self) -> dict[str, Any]:
-        """For the header of the results."""
-        # As JSON reads them back: a tuple would differ from its list.
-        return asdict(self) | {"commands": [asdict(one) for one in self.commands]}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
     """A single run of a command; seconds and bytes."""
 
-    phase: Phase
+    phase: RoundKind
     round: int
     """From 0."""
     place: int
-    """In the order of its round, from 0."""
+    """Place in the order of its round, from 0."""
     command: str
     """Its name."""
     twin: bool = False
-    """Of the A/A check: the second of two runs of the same command."""
+    """Whether it is the second of the two runs of an A/A check."""
     at: str
     """ISO 8601."""
     wall: float = 0.0
     user: float = 0.0
     system: float = 0.0
     memory: int = 0
-    """Largest resident size of a process of the command."""
+    """Peak resident memory of the largest process."""
     exit_status: int = 0
     """128 + n if signal n ended it."""
     load: dict[str, Any] | None = None
-    """What other programs did in its round: at least `judgement`."""
+    """Load by other programs during its round: at least `judgement`."""
 
     @property
-    def identity(self) -> tuple[Phase, int, str, bool]:
-        """Of all records of a file, one has it."""
+    def identity(self) -> tuple[RoundKind, int, str, bool]:
+        """Unique among the records of a file."""
         return self.phase, self.round, self.command, self.twin
 
 
@@ -108,14 +90,102 @@ FORM: ResultsForm[Execution] = ResultsForm(
 )
 
 
-def commands_of(
-    lines: tuple[str, ...], names: tuple[str, ...], parameters: dict[str, tuple[str, ...]]
-) -> tuple[Command, ...]:
-    """Each command with each combination of the parameters that stand in it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedComparisonRound(PlannedCase):
+    """A round before it is run."""
 
-    InputError for a parameter that stands in no command, for names that do not match, and for
-    fewer than two commands.
+    phase: RoundKind
+    round: int
+    """From 0."""
+
+    def told(self) -> str:
+        """Its number, counted from 1."""
+        check = "A/A check, " if self.phase == "control" else ""
+        return f"{check}round {self.round + 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRound(PlannedComparisonRound):
+    """A round with its runs."""
+
+    runs: tuple[Execution, ...]
+
+    @property
+    def status(self) -> str:
+        """A failed round is not kept."""
+        return "done"
+
+    @property
+    def load(self) -> dict[str, Any] | None:
+        """Load by other programs."""
+        return self.runs[0].load
+
+
+class ComparisonFile:
+    """The file of a comparison, read and written round by round."""
+
+    def __init__(self, file: RecordFile[Execution]) -> None:
+        self._file = file
+        self.records = rounds_in(file.records)
+        self.earlier = len(self.records)
+        """Number of rounds from earlier calls."""
+
+    @property
+    def runs(self) -> list[Execution]:
+        """All runs."""
+        return self._file.records
+
+    def add(self, record: ComparisonRound) -> None:
+        """Append the runs of a round."""
+        self.records.append(record)
+        for run in record.runs:
+            self._file.add(run)
+
+    def discard(self) -> None:
+        """Remove the file."""
+        self._file.discard()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def rounds_in(runs: Iterable[Execution]) -> list[ComparisonRound]:
+    """The rounds of these runs."""
+    found: dict[tuple[RoundKind, int], list[Execution]] = {}
+    for run in runs:
+        found.setdefault((run.phase, run.round), []).append(run)
+    return [
+        ComparisonRound(phase=phase, round=number, runs=tuple(own))
+        for (phase, number), own in found.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """Options in a header."""
+
+    commands: tuple[Command, ...]
+
+
+def commands_in(header: Header) -> tuple[Command, ...]:
+    """The commands of a comparison. InputError if its header is damaged."""
+    try:
+        return from_record(_Options, header.options).commands
+    except RecordError as error:
+        raise InputError(f"is damaged: {error}") from None
+
+
+def commands_of(
+    lines: tuple[str, ...], names: tuple[str, ...], parameters: Mapping[str, tuple[str, ...]]
+) -> tuple[Command, ...]:
+    """Each command with each combination of the parameters in it.
+
+    InputError for a parameter that no command has, for a wrong number of names, and for fewer than
+    two commands.
     """
+    if not lines:
+        raise InputError("no command is given", remedy="give two or more, each in quotes")
     if names and len(names) != len(lines):
         raise InputError(
             f"--name is given {len(names)} times, for {len(lines)} commands",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gridbench.compare.record import FORM, Execution
+from gridbench.compare.record import FORM, Execution, commands_in
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.machine.rule import disturbed
 from gridbench.result_kind import ResultRow, only
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 title = "gridbench compare"
 model = None
@@ -51,18 +55,35 @@ def nothing_valid(source: Path) -> InputError:
     )
 
 
+def document(sources: Sequence[Path]) -> Document:
+    """The answer, figures and runs of one. InputError without a complete round."""
+    from gridbench.compare.document import document_of
+    from gridbench.compare.figures import compare_commands
+
+    source = only(sources, title)
+    header, runs = FORM.read(source)
+    answer = compare_commands(commands_in(header), runs)
+    if answer is None:
+        raise InputError(
+            "has no complete round",
+            file=source,
+            remedy="run `gridbench compare` again with the same --out",
+        )
+    return document_of(header, runs, answer)
+
+
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
-    from gridbench.compare.present import write_report as write
+    from gridbench.pages.document import write_page
 
-    write(only(sources, title), out)
+    write_page(document(sources), out)
 
 
 def markdown(sources: Sequence[Path]) -> str:
     """The answer and tables of one."""
-    from gridbench.compare.present import markdown as made
+    from gridbench.pages.markdown import markdown as rendered
 
-    return made(only(sources, title))
+    return rendered(document(sources))
 
 
 def _read(source: Path) -> tuple[Header, list[Execution]]:

@@ -82,6 +82,17 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticChart:
+    """A chart as SVG, for pages without a script, for paper and for Markdown."""
+
+    svg: str
+    caption: str
+    file: str = ""
+    """Its file beside the Markdown; empty: pages only."""
+    media: frozenset[Medium] = PAGE
+
+
+@dataclass(frozen=True, slots=True)
 class Definitions:
     """Terms with what they mean."""
 
@@ -106,7 +117,9 @@ class Template:
     media: frozenset[Medium] = PAGE
 
 
-Block = Text | Bullets | TableBlock | Chart | Choice | Definitions | SideBySide | Template
+Block = (
+    Text | Bullets | TableBlock | Chart | StaticChart | Choice | Definitions | SideBySide | Template
+)
 
 
 @dataclass(frozen=True, slots=True)

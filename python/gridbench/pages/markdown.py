@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gridbench.pages.document import Bullets, Definitions, Document, Section, TableBlock, Text
+from gridbench.pages.document import (
+    Bullets,
+    Definitions,
+    Document,
+    Section,
+    StaticChart,
+    TableBlock,
+    Text,
+)
 from gridbench.pages.table import Cell, Table
 
 _SIGNS = frozenset("\\`*_[]<>|&#~")
@@ -36,6 +44,8 @@ def _lines(document: Document) -> Iterator[str]:
             case TableBlock():
                 yield from ([f"{escaped(block.title)}:", ""] if block.title else [])
                 yield from table_lines(block.table)
+            case StaticChart():
+                yield f"![{escaped(block.caption)}]({block.file})"
             case Definitions():
                 yield from (f"- {escaped(term)}: {escaped(text)}" for term, text in block.terms)
             case _:

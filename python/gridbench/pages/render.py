@@ -19,7 +19,7 @@ from plotly.offline import get_plotlyjs
 
 from gridbench.pages.chart import Chart
 from gridbench.pages.colours import PHASES, SERIES, engine_colours
-from gridbench.pages.document import Block, Choice, Document, Section, circumstances
+from gridbench.pages.document import Block, Choice, Document, Section, StaticChart, circumstances
 
 
 def asset(name: str) -> str:
@@ -67,7 +67,10 @@ def page(document: Document) -> str:
     """A document as HTML: the answer as its title, then the first chart, the other sentences, the
     caveats and the rest."""
     answer, *sentences = document.sentences
-    picture = next((one for one in document.summary if isinstance(one, Chart | Choice)), None)
+    picture = next(
+        (one for one in document.summary if isinstance(one, Chart | Choice | StaticChart)), None
+    )
+    charts = list(document.charts)
     sections = list(document.sections)
     if document.header is not None:
         sections = _with_circumstances(sections, circumstances(document.header))
@@ -75,11 +78,11 @@ def page(document: Document) -> str:
         "pages/document.html",
         document.title,
         {
-            "charts": {one.id: one.data for one in document.charts if one.data is not None},
+            "charts": {one.id: one.data for one in charts if one.data is not None},
             "file": document.kind.replace(" ", "-"),
             **document.data,
         },
-        scripts=["pages/curves.js", *document.scripts, "pages/document.js"],
+        scripts=["pages/curves.js", *document.scripts, "pages/document.js"] if charts else [],
         styles=document.styles,
         engines=document.engines,
         kind=document.kind,

@@ -8,7 +8,7 @@ import rich.table
 from rich.console import Console
 from rich.text import Text as RichText
 
-from gridbench.pages.document import Bullets, Document, TableBlock, Text
+from gridbench.pages.document import Bullets, Definitions, Document, TableBlock, Text
 from gridbench.pages.table import Cell, Table
 from gridbench.terminal import new_table, printable, say
 
@@ -30,6 +30,9 @@ def print_document(console: Console, document: Document) -> None:
             case Bullets():
                 for line in block.lines:
                     say(console, line)
+            case Definitions():
+                for term, text in block.terms:
+                    say(console, f"{term}: {text}")
             case _:
                 raise TypeError(f"a terminal has no {type(block).__name__}")
     for line in (*document.sentences, *document.notices):

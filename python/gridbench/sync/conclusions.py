@@ -213,7 +213,8 @@ def _rate(rate: Interval, unit: str) -> str:
         told, span = amount(rate.value, unit), range_of(rate, unit, alone=False)
     else:
         told = f"{digits(rate.value)} {unit}"
-        span = f"{digits(rate.low)}–{digits(rate.high)}" if rate.low < rate.high else ""
+        low, high = digits(rate.low), digits(rate.high)
+        span = f"{low}–{high}" if low != high else ""
     return f"{told} ({span})" if span else told
 
 

@@ -1,42 +1,38 @@
-"""The comparison in the terminal, as JSON, as Markdown, and as a page."""
+"""The document about a comparison of commands, and its JSON."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
-from gridbench.atomic_write import write_file
-from gridbench.compare.figures import Answer, CommandFigures, Relation, Slower, answer_of
-from gridbench.compare.record import FORM, Command, Execution, Setting
-from gridbench.errors import InputError
+from gridbench.compare.figures import CommandComparison, CommandFigures, Relation, RelativeTime
+from gridbench.compare.record import Command, Execution
 from gridbench.formats import counted, digits, fixed, scale, size
 from gridbench.jsonl_store import Header
-from gridbench.pages import render as pages
 from gridbench.pages.colours import SERIES
-from gridbench.pages.markdown import escaped, table_lines
+from gridbench.pages.document import (
+    EVERYWHERE,
+    PAGE,
+    Document,
+    Section,
+    StaticChart,
+    TableBlock,
+    Text,
+)
 from gridbench.pages.svg import Bar, bars
-from gridbench.pages.table import Cell, Table, facts
-from gridbench.pages.terminal import fitted
+from gridbench.pages.table import Column, Table, table_of
 from gridbench.provisional import answer_record, busy_in, in_order, provisional
-from gridbench.records import RecordError, from_record
 from gridbench.statistics.claims import FEWEST
-from gridbench.terminal import printable, say
 
 _NAME = 48  # letters of a command in a sentence
 _NAMED = 3  # commands in a sentence
-_HEAD = ("command", "wall time", "interval", "user", "system", "peak memory", "ratio")
 _OPEN = 0.5
 """Intervals that allow a larger difference than this say no bound: nothing is decided."""
 
 
-def headline(answer: Answer) -> str:
+def headline(answer: CommandComparison) -> str:
     """The answer in one sentence."""
     if answer.provisional:
         busy = busy_in(answer.disturbed, answer.measured, "round")
@@ -46,7 +42,7 @@ def headline(answer: Answer) -> str:
     return f"{text[0].upper()}{text[1:]}, {counted(answer.rounds, 'round')}, undisturbed."
 
 
-def notices(answer: Answer) -> list[str]:
+def notices(answer: CommandComparison) -> list[str]:
     """What limits the answer."""
     found = []
     if not answer.provisional and answer.disturbed:
@@ -75,44 +71,98 @@ def notices(answer: Answer) -> list[str]:
     return found
 
 
-def figures_table(answer: Answer) -> Table:
+def figures_table(answer: CommandComparison) -> Table:
     """A row for each command, the fastest first, all times in one unit."""
     shown = scale(answer.fastest.wall, "s")
     ratios = {one.figures.command.name: one for one in answer.others}
 
-    def row(one: CommandFigures) -> list[str | Cell]:
+    def interval(one: CommandFigures) -> str:
         low, high = one.bounds
+        return f"{shown.bare(low)} to {shown.text(high)}"
+
+    def ratio(one: CommandFigures) -> str:
         other = ratios.get(one.command.name)
-        return [
+        return "1" if other is None else f"{digits(other.ratio)} ({_interval(other)})"
+
+    columns: list[Column[CommandFigures]] = [
+        Column("command", lambda one: one.command.name, words=True),
+        Column("wall time", lambda one: shown.text(one.wall)),
+        Column("interval", interval, from_width=80),
+        Column("user", lambda one: shown.text(one.median(lambda run: run.user)), from_width=110),
+        Column("system", lambda one: shown.text(one.median(lambda r: r.system)), from_width=110),
+        Column("peak memory", lambda one: size(one.median(lambda run: run.memory))),
+        Column("ratio", ratio),
+    ]
+    return table_of(columns, answer.all, style="named")
+
+
+def runs_table(runs: Sequence[Execution]) -> Table:
+    """A row for each run of the comparison."""
+    compared = [run for run in runs if run.phase == "compare"]
+    shown = scale(min((run.wall for run in compared), default=1.0), "s")
+    columns: list[Column[Execution]] = [
+        Column("command", lambda run: run.command),
+        Column("round", lambda run: run.round + 1),
+        Column("place", lambda run: run.place + 1),
+        Column("wall time", lambda run: shown.text(run.wall)),
+        Column("user", lambda run: shown.text(run.user)),
+        Column("system", lambda run: shown.text(run.system)),
+        Column("peak memory", lambda run: size(run.memory)),
+        Column("machine", lambda run: str((run.load or {}).get("judgement", ""))),
+    ]
+    return table_of(columns, compared)
+
+
+def document_of(header: Header, runs: Sequence[Execution], answer: CommandComparison) -> Document:
+    """The answer, the figures of each command, and all runs."""
+    told = headline(answer)
+    made = [
+        Bar(
             one.command.name,
-            shown.text(one.wall),
-            f"{shown.bare(low)} to {shown.text(high)}",
-            shown.text(one.median(lambda run: run.user)),
-            shown.text(one.median(lambda run: run.system)),
-            size(one.median(lambda run: run.memory)),
-            "1" if other is None else f"{digits(other.ratio)} ({_interval(other)})",
-        ]
-
-    return Table(_HEAD, [row(one) for one in answer.all])
-
-
-def print_answer(console: Console, answer: Answer) -> None:
-    """The answer, then a table, then what limits it."""
-    console.print(Text(printable(headline(answer)), style="bold"), soft_wrap=True)
-    console.print(
-        fitted(
-            figures_table(answer),
-            console.width,
-            wide={"user": 110, "system": 110, "interval": 80},
-            words={"command": 16},
-            notes=False,
+            one.wall,
+            *one.bounds,
+            colour=SERIES[0] if number == 0 else SERIES[8],
+            hollow=answer.provisional,
         )
+        for number, one in enumerate(answer.all)
+    ]
+    caption = "Median wall time of each command; the line is its 95 % interval."
+    return Document(
+        kind="gridbench compare",
+        title=told,
+        heading="Comparison of commands",
+        subheading=f"{header.machine.get('host', '')} · {header.started[:16].replace('T', ' ')}",
+        sentences=[told],
+        notices=notices(answer),
+        summary=[
+            StaticChart(bars(made, "s", f"Wall time of each command. {told}"), caption),
+            TableBlock("", figures_table(answer), media=EVERYWHERE),
+        ],
+        sections=[
+            Section(
+                "method",
+                "How it was measured",
+                [
+                    Text(
+                        "The commands ran in turn after a warm-up, in a random order in each round."
+                        " A ratio is the median over rounds of a command's time by that of the"
+                        " fastest one, as a machine that is slow for a while slows both. Peak"
+                        " memory is that of the largest process of a command. Rounds that other"
+                        " programs disturbed do not count."
+                    ),
+                    TableBlock("All runs", runs_table(runs), folded=True, media=PAGE),
+                ],
+            )
+        ],
+        header=replace(header, options=_shown(header.options)),
     )
-    for line in notices(answer):
-        say(console, line)
 
 
-def to_record(answer: Answer) -> dict[str, Any]:
+def _shown(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "commands" and value}
+
+
+def to_record(answer: CommandComparison) -> dict[str, Any]:
     """For `--json`."""
     return {
         **answer_record(headline(answer)),
@@ -124,7 +174,7 @@ def to_record(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _command(one: CommandFigures, answer: Answer) -> dict[str, Any]:
+def _command(one: CommandFigures, answer: CommandComparison) -> dict[str, Any]:
     other = next((o for o in answer.others if o.figures is one), None)
     low, high = one.bounds
     return {
@@ -141,114 +191,7 @@ def _command(one: CommandFigures, answer: Answer) -> dict[str, Any]:
     }
 
 
-def markdown(source: Path) -> str:
-    """The answer, its table and what limits it."""
-    return "\n".join(_markdown_lines(_read(source)[2])) + "\n"
-
-
-def _markdown_lines(answer: Answer) -> Iterator[str]:
-    yield from (escaped(headline(answer)), "")
-    yield from table_lines(figures_table(answer))
-    yield ""
-    yield from (f"- {escaped(line)}" for line in notices(answer))
-
-
-def picture(answer: Answer) -> str:
-    """Wall times as bars, as SVG."""
-    made = [
-        Bar(
-            one.command.name,
-            one.wall,
-            *one.bounds,
-            colour=SERIES[0] if number == 0 else SERIES[8],
-            hollow=answer.provisional,
-        )
-        for number, one in enumerate(answer.all)
-    ]
-    return bars(made, "s", f"Wall time of each command. {headline(answer)}")
-
-
-def write_report(source: Path, out: Path) -> None:
-    """Write the page about the results in a folder, completely or not at all.
-
-    InputError if they cannot be read, or if `out` cannot be written.
-    """
-    header, runs, answer = _read(source)
-    write_file(out, render(header, runs, answer))
-
-
-def render(header: Header, runs: Sequence[Execution], answer: Answer) -> str:
-    """The whole page as HTML."""
-    host = header.machine.get("host", "")
-    shown = {name: value for name, value in header.options.items() if name != "commands" and value}
-    return pages.render(
-        "compare/compare.html",
-        headline(answer),
-        {},
-        scripts=[],
-        styles=["compare/compare.css"],
-        kind="gridbench compare",
-        heading=headline(answer),
-        subheading=f"{host} · {header.started[:16].replace('T', ' ')}",
-        navigation=[],
-        picture=picture(answer),
-        figures=figures_table(answer),
-        notices=notices(answer),
-        runs=_runs_table(runs),
-        machine=facts([(name, str(value)) for name, value in header.machine.items()]),
-        options=facts(
-            [
-                (name, value if isinstance(value, str) else json.dumps(value))
-                for name, value in shown.items()
-            ]
-        ),
-        versions=facts(list(header.versions.items())),
-    )
-
-
-def commands_of_header(header: Header) -> tuple[Command, ...]:
-    """Those that were compared. InputError if the header does not have them."""
-    try:
-        return from_record(Setting, header.options).commands
-    except RecordError as error:
-        raise InputError(f"is damaged: {error}") from None
-
-
-def _read(source: Path) -> tuple[Header, list[Execution], Answer]:
-    header, runs = FORM.read(source)
-    answer = answer_of(commands_of_header(header), runs)
-    if answer is None:
-        raise InputError(
-            "has no complete round",
-            file=source,
-            remedy="run `gridbench compare` again with the same --out",
-        )
-    return header, runs, answer
-
-
-def _runs_table(runs: Sequence[Execution]) -> Table:
-    head = ("command", "round", "place", "wall time", "user", "system", "peak memory", "machine")
-    compared = [run for run in runs if run.phase == "compare"]
-    if not compared:
-        return Table(head, [])
-    shown = scale(min(run.wall for run in compared), "s")
-    return Table(
-        head,
-        [
-            [
-                run.command,
-                str(run.round + 1),
-                str(run.place + 1),
-                *(shown.text(time) for time in (run.wall, run.user, run.system)),
-                size(run.memory),
-                str((run.load or {}).get("judgement", "")),
-            ]
-            for run in compared
-        ],
-    )
-
-
-def _indication(answer: Answer) -> str:
+def _indication(answer: CommandComparison) -> str:
     """The times, without any claim."""
     names = _names(answer)
     shown = answer.all[:_NAMED]
@@ -257,18 +200,18 @@ def _indication(answer: Answer) -> str:
     return f"{text}, and {more} more are slower" if more else text
 
 
-def _comparison(answer: Answer) -> str:
+def _comparison(answer: CommandComparison) -> str:
     """What the rounds prove, without its end."""
     names = _names(answer)
     best = names[answer.fastest.command.name]
 
-    def those(relation: Relation) -> list[Slower]:
+    def those(relation: Relation) -> list[RelativeTime]:
         return [one for one in answer.others if one.relation == relation]
 
-    def name_of(one: Slower) -> str:
+    def name_of(one: RelativeTime) -> str:
         return names[one.figures.command.name]
 
-    def listed(several: Sequence[Slower]) -> str:
+    def listed(several: Sequence[RelativeTime]) -> str:
         more = [f"{len(several) - 2} more"] if several[2:] else []
         return " and ".join([*map(name_of, several[:2]), *more])
 
@@ -293,7 +236,7 @@ def _comparison(answer: Answer) -> str:
     return "; ".join(parts)
 
 
-def _times(one: Slower) -> str:
+def _times(one: RelativeTime) -> str:
     return f"{_ratio(one.ratio)} times as fast"
 
 
@@ -301,7 +244,7 @@ def _ratio(value: float) -> str:
     return fixed(value, 2) if value < 10 else digits(value)
 
 
-def _interval(one: Slower) -> str:
+def _interval(one: RelativeTime) -> str:
     return f"{_ratio(one.low)} to {_ratio(one.high)}"
 
 
@@ -310,7 +253,7 @@ def _share(difference: float) -> str:
     return f"{max(1, math.ceil(difference * 100 - 1e-9))} %"
 
 
-def _names(answer: Answer) -> dict[str, str]:
+def _names(answer: CommandComparison) -> dict[str, str]:
     """What sentences call the commands: by their parameters if these tell them apart, with the
     program if that is needed."""
     commands = [one.command for one in answer.all]
