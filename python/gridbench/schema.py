@@ -73,7 +73,12 @@ class Declaration:
 
     def key(self, field: str) -> str:
         """Its name in files: that of the option, without dashes before it."""
-        return self.flags[-1].partition("/")[0].removeprefix("--") if self.flags else field
+        return self.flag.removeprefix("--") if self.flags else field
+
+    @property
+    def flag(self) -> str:
+        """The option in messages: `--check` of `--check/--no-check`; empty for an argument."""
+        return self.flags[-1].partition("/")[0] if self.flags else ""
 
     def given(self, value: Any) -> bool:
         """Whether the command line has it. A flag that is off says something only in a pair such
@@ -187,8 +192,28 @@ def options_of(schema: type[Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Command], Command]:
-    """What is given stays as it is written, as a file may have it as well."""
+def option_from(
+    schema: type[Any], field: str, name: str = "", *, as_text: bool = False
+) -> Callable[[Command], Command]:
+    """One option of a schema, for a command without a schema.
+
+    The command's argument `name` has the value or, `as_text`, what is written."""
+    one, default = next((one, value) for own, one, value in declarations(schema) if own == field)
+
+    def parsed(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        del context, parameter
+        if as_text:
+            return (one.default_text or _shown(one, default)) if value is None else value
+        return one.quantity.parse(one.flag, value) if one.given(value) else default
+
+    return _click_option(name or field, one, default, callback=parsed)
+
+
+def _click_option(
+    name: str, one: Declaration, default: Any, callback: Callable[..., Any] | None = None
+) -> Callable[[Command], Command]:
+    """A parameter of a command. Without `callback` the command gets what is written, as a file may
+    have it as well."""
     kind = click.Choice(list(one.quantity.values)) if isinstance(one.quantity, Choice) else None
     if not one.flags:
         return click.argument(
@@ -198,7 +223,7 @@ def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Comman
             type=kind,
             nargs=-1 if one.multiple else 1,
         )
-    default_text = one.default_text or _shown(one.quantity, default)
+    default_text = one.default_text or _shown(one, default)
     extra = [one.quantity.limits, f"default: {default_text}" if default_text else ""]
     told = "; ".join(filter(None, extra))
     return click.option(
@@ -209,16 +234,19 @@ def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Comman
         default=None,
         multiple=one.multiple,
         metavar=one.metavar,
+        callback=callback,
         help=f"{one.help} [{told}]" if told else one.help,
     )
 
 
-def _shown(quantity: Quantity[Any], default: Any) -> str:
+def _shown(one: Declaration, default: Any) -> str:
     """A default as users would write it; empty: none is shown."""
     if default is None or default is False or default == ():
         return ""
-    if isinstance(quantity, Choice):
-        return next(name for name, value in quantity.values.items() if value == default)
+    if default is True:
+        return one.flag.removeprefix("--")
+    if isinstance(one.quantity, Choice):
+        return next(name for name, value in one.quantity.values.items() if value == default)
     if isinstance(default, tuple):
         return ",".join(map(str, default))
     return f"{default:g}" if isinstance(default, float) else str(default)
@@ -247,7 +275,7 @@ def read_parameters(
             said[name] = one.quantity.parse(f"the variable {one.older_name}", variable)
         value = given.get(name)
         if one.given(value):
-            said[name] = one.quantity.parse(one.flags[-1] if one.flags else name, value)
+            said[name] = one.quantity.parse(one.flag or name, value)
     return _built(schema, said)
 
 

@@ -41,16 +41,9 @@ class ServerNames(Quantity[tuple[str, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostOptions:
-    """Where a benchmark's work is done."""
+class ServerOptions:
+    """Servers of a grid that have the workers."""
 
-    hosts: Path | None = option(
-        "--hosts",
-        PATH,
-        metavar="FILE",
-        help="Hosts with their cores, a line each: `node1 8`. They are reached by ssh.",
-        older_name="HOST_FILE",
-    )
     grid: Path | None = option(
         "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
     )
@@ -64,6 +57,26 @@ class HostOptions:
         default_text="all of FILE",
         multiple=True,
     )
+    start_timeout: float = option(
+        "--start-timeout",
+        TIMEOUT,
+        metavar="S",
+        help="Time until all workers and hosts have to be ready.",
+        default=180.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOptions(ServerOptions):
+    """Where a benchmark's work is done."""
+
+    hosts: Path | None = option(
+        "--hosts",
+        PATH,
+        metavar="FILE",
+        help="Hosts with their cores, a line each: `node1 8`. They are reached by ssh.",
+        older_name="HOST_FILE",
+    )
     emulate: str | None = option(
         "--emulate",
         words("ssh", "slurm", "gridengine"),
@@ -75,13 +88,6 @@ class HostOptions:
         metavar="K",
         help="Nodes that gridbench emulates on this machine; needs root.",
         default_text="4",
-    )
-    start_timeout: float = option(
-        "--start-timeout",
-        TIMEOUT,
-        metavar="S",
-        help="Time until all workers and hosts have to be ready.",
-        default=180.0,
     )
 
     def where(self) -> Where:

@@ -20,7 +20,7 @@ from rich.console import Console
 from gridbench.errors import InputError
 from gridbench.micro.record import FORM
 from gridbench.results_lock import LOCK, sole_use, sole_use_of_file
-from gridbench.run.recorder import prepare
+from gridbench.run.recorder import make_places, replaceable
 from gridbench.sync.record import FILE
 from running import PROGRAM, MakeSetup, Run, until
 
@@ -28,7 +28,6 @@ _HOLDS = """
 import os, sys
 from pathlib import Path
 from rich.console import Console
-from gridbench.run.recorder import prepare
 from gridbench.results_lock import sole_use, sole_use_of_file
 name, place, forks = sys.argv[1:]
 with (sole_use if name == "folder" else sole_use_of_file)(Path(place), Console()):
@@ -162,10 +161,11 @@ def test_a_folder_in_which_nothing_was_kept_is_removed_again(tmp_path: Path) -> 
 
 def test_a_lock_file_alone_is_nothing_that_a_run_would_replace(tmp_path: Path) -> None:
     (tmp_path / LOCK).write_text("of a killed one\n")
-    assert prepare(tmp_path, ["a"], replace=False) == {"a": tmp_path}
+    assert replaceable(tmp_path, replace=False) == []
+    assert make_places(tmp_path, ["a"], []) == {"a": tmp_path}
     (tmp_path / "mine").touch()
     with pytest.raises(InputError, match="is not empty, and holds no run"):
-        prepare(tmp_path, ["a"], replace=False)
+        replaceable(tmp_path, replace=False)
 
 
 def test_a_folder_that_can_only_be_read_is_told(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -19,9 +20,9 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.quantities import AUTO, ROUNDS
 from gridbench.report.run_analysis import studies_of, together
 from gridbench.report.verdict import verdict
+from gridbench.run.experiment import rounds
 from gridbench.run.present import ahead
-from gridbench.run.rounds import Rounds, run_rounds
-from gridbench.run.runner import Verdict
+from gridbench.run.runner import EngineRun
 from gridbench.scenario.experiment import ScenarioExperiment
 from gridbench.scenario.options import ScenarioParameters
 from gridbench.scenario.results import CaseResult
@@ -141,7 +142,7 @@ def test_disturbed_rounds_give_a_provisional_answer() -> None:
     assert ahead({"a": SLOW, "b": FAST}, {"a": [0.1], "b": []}) == ahead({"a": SLOW, "b": FAST})
 
 
-Outcome = Callable[[str, int | None], Verdict]
+Outcome = Callable[[str, int | None], EngineRun]
 
 
 def outcomes(
@@ -153,15 +154,16 @@ def outcomes(
     """Runs that take these times in turn, over and over; and the list of those that were made."""
     made: list[tuple[str, int | None]] = []
 
-    def run(engine: str, number: int | None) -> Verdict:
+    def run(engine: str, number: int | None) -> EngineRun:
         made.append((engine, number))
         own, valid = totals[engine], (engine, number) not in disturbed
         total = own[((number or 1) - 1) % len(own)]
         status = int(engine == failing)
-        return Verdict(
-            engine,
-            Path(engine),
-            {"valid": valid and not status},
+        return EngineRun(
+            engine=engine,
+            round=number,
+            folder=Path(engine),
+            record={"valid": valid and not status},
             exit_status=status,
             disturbed=not valid,
             total=total,
@@ -171,17 +173,26 @@ def outcomes(
 
 
 def ran(
-    engines: str, totals: dict[str, Sequence[float]], rounds: Rounds, **how: object
+    engines: str,
+    totals: dict[str, Sequence[float]],
+    number: int | None,
+    *,
+    limit: float = math.inf,
+    accept: bool = False,
+    **how: object,
 ) -> tuple[list[tuple[str, int | None]], str]:
     run, made = outcomes(totals, **how)  # type: ignore[arg-type]
-    told = io.StringIO()
-    with Interrupt() as interrupt:
-        run_rounds(list(engines), run, rounds, interrupt=interrupt, console=Console(file=told))
+    told, records = io.StringIO(), list[EngineRun]()
+    console = Console(file=told)
+    for batch in rounds(
+        list(engines), records, number, limit=limit, accept=accept, console=console
+    ):
+        records += [run(one.engine, one.round) for one in batch]
     return made, told.getvalue()
 
 
 def test_rounds_go_on_until_it_is_known_who_is_faster() -> None:
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None))
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, None)
     # Each round begins with another engine.
     assert made == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("a", 3), ("b", 3)]
     assert "round 2: a 1.000 s, b 2.000 s so far" in told
@@ -190,35 +201,34 @@ def test_rounds_go_on_until_it_is_known_who_is_faster() -> None:
 
 def test_engines_that_are_decided_on_do_not_run_again() -> None:
     equal = (1.0, 1.3, 0.8)
-    made, _ = ran("abc", {"a": equal, "b": equal, "c": SLOW}, Rounds(None))
+    made, _ = ran("abc", {"a": equal, "b": equal, "c": SLOW}, None)
     counts = {engine: sum(one == engine for one, _ in made) for engine in "abc"}
     assert counts == {"a": MOST, "b": MOST, "c": FEWEST}
 
 
 def test_disturbed_rounds_are_made_up_for_and_failed_engines_left_out() -> None:
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None), disturbed=[("a", 1), ("a", 3)])
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, None, disturbed=[("a", 1), ("a", 3)])
     assert [number for engine, number in made if engine == "a"] == [1, 2, 3, 4, 5]
     assert [number for engine, number in made if engine == "b"] == [1, 2, 3]
     assert "a has no run that counts" in told
-    made, _ = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None), failing="b")
+    made, _ = ran("ab", {"a": FAST, "b": SLOW}, None, failing="b")
     assert [engine for engine, _ in made] == ["a", "b", "a", "a"]
-    made, _ = ran("b", {"b": SLOW}, Rounds(3), failing="b")
+    made, _ = ran("b", {"b": SLOW}, 3, failing="b")
     assert made == [("b", 1)]
 
 
 def test_a_number_of_rounds_is_kept_and_time_limits_the_others() -> None:
-    made, _ = ran("ab", {"a": FAST, "b": SLOW}, Rounds(5))
+    made, _ = ran("ab", {"a": FAST, "b": SLOW}, 5)
     assert len(made) == 10
-    assert ran("a", {"a": FAST}, Rounds(1))[0] == [("a", None)]
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, Rounds(None, limit=0.0))
+    assert ran("a", {"a": FAST}, 1)[0] == [("a", None)]
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, None, limit=0.0)
     assert made == [("a", 1), ("b", 1)]
     assert "no further round: it would end after the" in told
     # Where the load is accepted and all were disturbed, more rounds would be so too.
     both = [("a", 1), ("b", 1)]
-    busy = Rounds(None, accept_load=True)
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, busy, disturbed=both)
+    made, told = ran("ab", {"a": FAST, "b": SLOW}, None, accept=True, disturbed=both)
     assert (made, told) == (both, "no further round: other programs use the machine\n")
-    made, _ = ran("ab", {"a": FAST, "b": SLOW}, busy, disturbed=both[:1])
+    made, _ = ran("ab", {"a": FAST, "b": SLOW}, None, accept=True, disturbed=both[:1])
     assert len(made) == 7
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.run.asked import split_words, tasks_given
+from gridbench.run.options import RunParameters
+from gridbench.schema import read_parameters
+from gridbench.workload.options import TasksOptions
 from running import Run
 
 
@@ -33,64 +35,71 @@ def test_words_are_a_file_or_engines(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tasks").touch()
-    assert split_words(words) == (setup, engines)
+    parameters = RunParameters(named=words, engines=("null",))
+    assert (parameters.setup(), parameters.all_engines()) == (setup, ("null", *engines))
 
 
 def test_two_files_are_refused() -> None:
     with pytest.raises(InputError, match=r"`a[.]xml` and `b[.]xml` are both set-up files"):
-        split_words(("a.xml", "loky", "b.xml"))
+        RunParameters(named=("a.xml", "loky", "b.xml")).setup()
 
 
-ONES = {"tasks": None, "seconds": None, "bytes_in": "0", "shared": "0", "bytes_out": "0"}
+def given(**values: object) -> RunParameters:
+    return read_parameters(RunParameters, values)
 
 
 def test_tasks_are_quick_by_default() -> None:
-    workload = tasks_given(None, **ONES).workload(3, 0.5)  # type: ignore[arg-type]
+    workload = given(time_scale="0.5").workload()(3)
     assert (workload.setup.ntasks, workload.setup.nnodes) == (300, 3)
     assert set(workload.sleeps) == {0.005}
     assert workload.setup.path is workload.setup.times_path is None
 
 
 def test_options_say_what_tasks_there_are() -> None:
-    given = {"tasks": 7, "seconds": 2.0, "bytes_in": "1KB", "shared": "1MB", "bytes_out": "1B"}
-    setup = tasks_given(None, **given).workload(2, 1.0).setup  # type: ignore[arg-type]
+    sizes = {"input_per_task": "1KB", "shared": "1MB", "output_per_task": "1B"}
+    setup = given(tasks="7", task_time="2s", **sizes).workload()(2).setup
     assert (setup.ntasks, setup.task_bytes, setup.shared_bytes, setup.write_bytes) == (
         7, 1 << 10, 1 << 20, 1,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("changed", "what"),
+    ("values", "what"),
     [
-        ({"seconds": -1.0}, "--task-time must be from 0 to"),
-        ({"seconds": 1e9}, "--task-time must be from 0 to"),
-        ({"bytes_in": "-1"}, "--input-per-task: `-1` is below 0"),
+        ({"task_time": "-1"}, "--task-time: must be from 0 s to"),
+        ({"task_time": "1e9"}, "--task-time: must be from 0 s to"),
+        ({"input_per_task": "-1"}, "--input-per-task: `-1` is below 0"),
         ({"shared": "9000TB"}, "--shared: 9000TB is more than a terabyte"),
+        ({"task": "no"}, "--task: `no` names nothing that a task can do"),
     ],
 )
-def test_what_makes_no_sense_is_refused(changed: dict[str, object], what: str) -> None:
+def test_what_makes_no_sense_is_refused(values: dict[str, object], what: str) -> None:
     with pytest.raises(InputError, match=what):
-        tasks_given(None, **ONES | changed)  # type: ignore[arg-type]
+        given(**values)
 
 
 @pytest.mark.parametrize(
-    ("option", "changed"),
+    ("option", "values"),
     [
-        ("--tasks", {"tasks": 1}),
-        ("--task-time", {"seconds": 0.0}),
+        ("--tasks", {"tasks": "1"}),
+        ("--task-time", {"task_time": "10ms"}),
         ("--shared", {"shared": "1"}),
-        ("--output-per-task", {"bytes_out": "1"}),
+        ("--output-per-task", {"output_per_task": "1"}),
     ],
 )
-def test_a_file_says_it_all(option: str, changed: dict[str, object]) -> None:
+def test_a_file_says_it_all(option: str, values: dict[str, object]) -> None:
     with pytest.raises(InputError, match=f"{option} and a set-up file") as caught:
-        tasks_given(Path("a.xml"), **ONES | changed)  # type: ignore[arg-type]
+        given(named=("a.xml",), **values).workload()
     assert f"leave out {option}, or a.xml" in caught.value.remedy
+
+
+def test_no_check_is_an_answer() -> None:
+    assert [given(check=value).check for value in (None, True, False)] == [True, True, False]
 
 
 def test_too_many_tasks_are_refused() -> None:
     with pytest.raises(InputError, match="are too many"):
-        tasks_given(None, **ONES).workload(1_000_000, 1.0)  # type: ignore[arg-type]
+        TasksOptions().workload(1_000_000, 1.0)
 
 
 def test_engines_are_compared_without_a_file(gridbench: Run, tmp_path: Path) -> None:

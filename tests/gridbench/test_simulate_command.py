@@ -18,7 +18,7 @@ from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.printing import Printing
 from gridbench.run.load import load_run
-from gridbench.run.recorder import prepare
+from gridbench.run.recorder import make_places
 from gridbench.simulate import command
 from gridbench.simulate.command import SimulationRequest, run_simulation
 from gridbench.simulate.comparison import (
@@ -290,7 +290,7 @@ def results(tmp_path: Path) -> Path:
             system("gridrpc"),
             start_up=0.0 if name == "warm" else None,
         )
-        place = prepare(folder / name, ["gridrpc-native"], replace=False)["gridrpc-native"]
+        place = make_places(folder / name, ["gridrpc-native"], [])["gridrpc-native"]
         write_folder(place, done, table_of(done))
         record = json.loads((place / "run.json").read_text())
         record["engine"]["name"] = "gridrpc-native"

@@ -21,6 +21,7 @@ from gridbench.run.options import (
     rounds_option,
     servers_option,
     start_option,
+    task_option,
 )
 from gridbench.workload.body import SPIN
 from gridbench.workload.options import (
@@ -29,7 +30,6 @@ from gridbench.workload.options import (
     parse_body,
     shared_option,
     stddev_option,
-    task_option,
 )
 
 

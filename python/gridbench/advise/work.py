@@ -14,6 +14,7 @@ from gridbench.model.observation import Situation
 from gridbench.quantities import (
     LARGEST_KB,
     MOST_CORES,
+    MOST_TASKS,
     UNITS,
     parse_bytes,
     parse_seconds,
@@ -21,7 +22,6 @@ from gridbench.quantities import (
 )
 from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
-from gridbench.workload.workload import MOST_TASKS
 
 MOST_TRAFFIC = float(1 << 60)
 """Bytes."""

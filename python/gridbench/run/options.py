@@ -1,21 +1,177 @@
-"""The options of `gridbench run`. What it needs is imported when it is called."""
+"""The parameters and the command of `gridbench run`."""
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINES, default_engines
-from gridbench.machine.options import load_options
+from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
-from gridbench.printing import Printing, printing_options
-from gridbench.quantities import AUTO, ROUNDS, TIME_SCALE, Count
-from gridbench.shared_options import TIMEOUT
-from gridbench.workload.options import parse_body, task_option, tasks_options
+from gridbench.printing import Printing
+from gridbench.quantities import (
+    AUTO,
+    CORES,
+    FLAG,
+    PATH,
+    ROUNDS,
+    TIME_SCALE,
+    Quantity,
+    words,
+)
+from gridbench.schema import argument, group, option, option_from, read_parameters
+from gridbench.shared_options import (
+    TIMEOUT,
+    ResultsOptions,
+    ServerOptions,
+    experiment_options,
+)
+from gridbench.workload.body import SLEEP
+from gridbench.workload.numbers import shown
+from gridbench.workload.options import TASK_BODY, TasksOptions
+
+if TYPE_CHECKING:
+    from gridbench.workload.workload import Workload
+
+ROUNDS_LIMIT = 300.0
+
+
+class Words(Quantity[tuple[str, ...]]):
+    """Words as they are given."""
+
+    name = "words"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
+        """The words."""
+        del folder
+        return tuple(map(str, value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParameters:
+    """Which tasks run on which engines, where and how often."""
+
+    named: tuple[str, ...] = argument(
+        Words(), metavar="[SETUP.xml] [ENGINE]...", default=(), multiple=True
+    )
+    engines: tuple[str, ...] = option(
+        "--engine",
+        Words(),
+        metavar="NAME",
+        help="Engine to measure; may be given several times.",
+        default=(),
+        default_text=DEFAULT_ENGINES,
+        multiple=True,
+    )
+    start: Literal["cold", "warm"] = option(
+        "--start",
+        words("cold", "warm"),
+        help="Whether starting the workers counts (cold), or all have answered before t = 0"
+        " (warm).",
+        default="cold",
+    )
+    where: ServerOptions = group(ServerOptions)
+    cores: int | None = option(
+        "--cores",
+        CORES,
+        metavar="N",
+        help="Number of cores; each is a worker with one task at a time.",
+        default_text="NNodes of SETUP.xml, or the processors of this machine, or those of the"
+        " servers",
+    )
+    tasks: TasksOptions = group(TasksOptions)
+    out: Path | None = option(
+        "--out",
+        PATH,
+        metavar="DIR",
+        help="Folder for the results; it must be new or empty.",
+        default_text="runs/<time>",
+    )
+    time_scale: float | None = option(
+        "--time-scale",
+        TIME_SCALE,
+        metavar="F",
+        help="Multiply the time of every task by F; 0: tasks take no time.",
+        default_text="1, with --quick 0.01",
+    )
+    check: bool = option(
+        "--check/--no-check",
+        FLAG,
+        help="Check every byte in a second, untimed pass.",
+        default=True,
+    )
+    task: str = option(
+        "--task",
+        TASK_BODY,
+        metavar="TASK",
+        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
+        default=SLEEP,
+    )
+    rounds: int | Literal["auto"] | None = option(
+        "--rounds",
+        ROUNDS,
+        metavar="N|auto",
+        help="How often each case is measured; auto: as often as the answer takes.",
+        default_text="auto; 1 for a single engine of `run` or `scenario`",
+    )
+    limit: float | None = option(
+        "--limit",
+        TIMEOUT,
+        metavar="S",
+        help="Seconds that all of it may take: nothing begins that would end later.",
+        default_text="any; 300 for the rounds of `run`",
+    )
+    force: bool = option("--force", FLAG, help="Replace what is there.", default=False)
+
+    def setup(self) -> Path | None:
+        """The set-up file among the words. InputError if there are two."""
+        files = [word for word in self.named if _is_file(word)]
+        if len(files) > 1:
+            raise InputError(
+                f"`{shown(files[0])}` and `{shown(files[1])}` are both set-up files",
+                remedy="give one; other words are engines, which `gridbench engines` lists",
+            )
+        return Path(files[0]) if files else None
+
+    def all_engines(self) -> tuple[str, ...]:
+        """The engines of words and options, or the default. InputError if one is named twice."""
+        named = (*self.engines, *(word for word in self.named if not _is_file(word)))
+        for number, name in enumerate(named):
+            if name in named[:number]:
+                raise InputError(f"the engine `{name}` is asked for twice", remedy="name it once")
+        return named or default_engines(self.task, compare=self.setup() is None)
+
+    def workload(self) -> Callable[[int], Workload]:
+        """The workload on so many workers; 0: on as many as the set-up file says, or as this
+        machine has processors. InputError if the file cannot be used, or options contradict it."""
+        scale, setup = 1.0 if self.time_scale is None else self.time_scale, self.setup()
+        if setup is None:
+            from gridbench.run.machine import usable_processors
+
+            return lambda cores: self.tasks.workload(cores or usable_processors(), scale, self.task)
+        if given := self.tasks.given():
+            raise InputError(
+                f"{given[0]} and a set-up file cannot both be given",
+                remedy=f"leave out {given[0]}, or {setup}, which says what tasks there are",
+            )
+        from gridbench.workload.workload import read_workload
+
+        read = read_workload(setup, scale, self.task)
+        return lambda cores: replace(
+            read, setup=replace(read.setup, nnodes=cores or read.setup.nnodes)
+        )
+
+    def most_rounds(self) -> int | None:
+        """How often each engine runs; None: until it is known which of them is fastest."""
+        return rounds_given(self.rounds, several=len(self.all_engines()) > 1)
 
 
 def rounds_given(rounds: int | Literal["auto"] | None, *, several: bool) -> int | None:
@@ -25,71 +181,16 @@ def rounds_given(rounds: int | Literal["auto"] | None, *, several: bool) -> int 
     return None if rounds == AUTO else rounds
 
 
-engines_option = click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINES}]",
-)
-start_option = click.option(
-    "--start",
-    type=click.Choice(["cold", "warm"]),
-    default="cold",
-    show_default=True,
-    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
-)
+def _is_file(word: str) -> bool:
+    return word.lower().endswith(".xml") or os.sep in word or os.path.isfile(word)
 
-grid_option = click.option(
-    "--grid",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Have workers on the servers of this grid.toml.",
-)
-servers_option = click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="NAME[,NAME]",
-    help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be given"
-    " several times. [default: all of FILE]",
-)
-start_timeout_option = click.option(
-    "--start-timeout",
-    type=TIMEOUT,
-    default=180.0,
-    show_default=True,
-    metavar="S",
-    help="Time until all workers and hosts have to be ready.",
-)
-rounds_option = click.option(
-    "--rounds",
-    type=ROUNDS,
-    metavar="N|auto",
-    help="How often each case is measured; auto: as often as the answer takes. [default: auto; 1"
-    " for a single engine of `run` or `scenario`]",
-)
-time_scale_option = click.option(
-    "--time-scale",
-    type=TIME_SCALE,
-    metavar="F",
-    help="Multiply the time of every task by F; 0: tasks take no time. [default: 1, with --quick"
-    " 0.01]",
-)
-ROUNDS_LIMIT = 300.0
-limit_option = click.option(
-    "--limit",
-    type=TIMEOUT,
-    metavar="S",
-    help="Seconds that all of it may take: nothing begins that would end later. [default: any; 300"
-    " for the rounds of `run`]",
-)
-check_option = click.option(
-    "--check/--no-check",
-    default=True,
-    show_default=True,
-    help="Check every byte in a second, untimed pass.",
-)
+
+# Of commands that share them.
+start_option = option_from(RunParameters, "start")
+grid_option = option_from(RunParameters, "grid")
+servers_option = option_from(RunParameters, "servers")
+rounds_option = option_from(RunParameters, "rounds")
+task_option = option_from(RunParameters, "task", "body_name", as_text=True)
 
 
 @click.command(
@@ -106,58 +207,8 @@ check_option = click.option(
         "gridbench run setup.xml --grid grid.toml --server lab,here --out runs/many",
     ),
 )
-@click.argument("words", nargs=-1, metavar="[SETUP.xml] [ENGINE]...")
-@engines_option
-@start_option
-@grid_option
-@servers_option
-@click.option(
-    "--cores",
-    type=Count(1, 100_000),
-    metavar="N",
-    help="Number of cores; each is a worker with one task at a time. [default: NNodes of SETUP.xml,"
-    " or the processors of this machine, or those of the servers]",
-)
-@tasks_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the results; it must be new or empty. [default: runs/<time>]",
-)
-@time_scale_option
-@check_option
-@task_option
-@rounds_option
-@limit_option
-@start_timeout_option
-@load_options
-@printing_options
-@click.option("--force", is_flag=True, help="Replace what is there.")
-def run(
-    *,
-    words: tuple[str, ...],
-    tasks: int | None,
-    task_time: float | None,
-    bytes_in_each: str,
-    shared: str,
-    bytes_out_each: str,
-    engines: tuple[str, ...],
-    start: str,
-    grid: Path | None,
-    servers: tuple[str, ...],
-    cores: int | None,
-    out: Path | None,
-    time_scale: float | None,
-    body_name: str,
-    check: bool,
-    rounds: int | Literal["auto"] | None,
-    limit: float | None,
-    start_timeout: float,
-    force: bool,
-    policy: Policy,
-    printing: Printing,
-) -> None:
+@experiment_options(RunParameters)
+def run(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
     """Run tasks on one or more engines, and compare the engines.
 
     Tasks are those of --tasks, --task-time, --input-per-task, --shared and --output-per-task, or
@@ -185,44 +236,10 @@ def run(
 
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """
-    from gridbench.engines.servers import names_in
-    from gridbench.run.asked import split_words, tasks_given
-    from gridbench.run.command import RunRequest, run_benchmark
-    from gridbench.run.rounds import Rounds
-    from gridbench.run.runner import Options
+    from gridbench.experiment import run_experiment
+    from gridbench.run.experiment import RunExperiment
 
-    body = parse_body(body_name)
-    setup, named = split_words(words)
-    engines = (*named, *engines) or default_engines(body, compare=setup is None)
-    given = tasks_given(
-        setup,
-        tasks=tasks,
-        seconds=task_time,
-        bytes_in=bytes_in_each,
-        shared=shared,
-        bytes_out=bytes_out_each,
-    )
-    sys.exit(
-        run_benchmark(
-            RunRequest(
-                setup_file=setup,
-                tasks=given,
-                engines=engines,
-                rounds=Rounds(
-                    rounds_given(rounds, several=len(engines) > 1),
-                    limit or ROUNDS_LIMIT,
-                    accept_load=policy.accept,
-                ),
-                folder=out,
-                time_scale=1.0 if time_scale is None else time_scale,
-                body=body,
-                grid=grid,
-                servers=names_in(servers),
-                cores=cores,
-                replace=force,
-                policy=policy,
-                printing=printing,
-                options=Options(warm=start == "warm", check=check, start_timeout=start_timeout),
-            )
-        )
-    )
+    parameters = read_parameters(RunParameters, given)
+    experiment = RunExperiment(parameters, policy)
+    results = ResultsOptions(out=parameters.out, fresh=parameters.force)
+    sys.exit(run_experiment(experiment, results, policy, printing))

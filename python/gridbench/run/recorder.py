@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -220,21 +220,10 @@ def _cannot_write(folder: Path, error: OSError) -> InputError:
     )
 
 
-def prepare(
-    folder: Path,
-    engines: list[str],
-    *,
-    apart: bool = False,
-    replace: bool,
-    settled: Callable[[], object] = lambda: None,
-) -> dict[str, Path]:
-    """Make the folder of a run; where each engine's results go: into a folder of its own in it if
-    they are to lie `apart`, as those of several engines or rounds do.
-
-    InputError if it holds something already: an older run is removed only if `replace`, and
-    files that are not of a run never. `settled` is called when the folder can be used, and before
-    anything is removed.
-    """
+def replaceable(folder: Path, *, replace: bool) -> list[Path]:
+    """The folders of the run that `folder` holds, which are to be replaced; it is made if it is not
+    there. InputError if it holds anything else, or a run and not `replace`; or if it cannot be
+    written."""
     try:
         held = _held(folder, replace=replace)
         folder.mkdir(parents=True, exist_ok=True)
@@ -242,8 +231,18 @@ def prepare(
         probe = folder / ".probe"
         probe.touch()
         probe.unlink()
-        settled()
-        _remove(held, folder)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    return held
+
+
+def make_places(
+    folder: Path, engines: list[str], old: list[Path], *, apart: bool = False
+) -> dict[str, Path]:
+    """Remove the `old` runs, and make a place for each engine: a folder of its own if they are to
+    lie `apart`, as those of several engines or rounds do."""
+    try:
+        _remove(old, folder)
         places = {engine: folder / engine if apart else folder for engine in engines}
         for place in places.values():
             place.mkdir(exist_ok=True)

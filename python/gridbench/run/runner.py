@@ -18,6 +18,7 @@ from rich.console import Console
 from gridbench.engines.null_engine import NullEngine
 from gridbench.errors import InputError
 from gridbench.formats import as_given
+from gridbench.jsonl_store import PlannedCase
 from gridbench.machine.load import Moment
 from gridbench.machine.watch import Watch
 from gridbench.process.interrupt import Interrupt
@@ -67,30 +68,23 @@ def _pass(plan: Plan) -> float | None:
     return (max(row.retrieve for row in rows) - min(row.submit for row in rows)) / len(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to run a workload, besides the workload itself."""
+@dataclass(slots=True, kw_only=True)
+class PlannedRun(PlannedCase):
+    """An engine that is to run a workload."""
 
-    warm: bool = False
-    """All workers have answered before t = 0; else starting them counts."""
-    check: bool = True
-    """Add the untimed checksum pass."""
-    start_timeout: float = 180.0
-    """Seconds that an engine may take to start, beside the time of the first task itself."""
-    family: int | None = None
-    """The process whose descendants are ours, when it is told what others do meanwhile; None: this
-    one."""
-    began: Moment | None = None
-    """A reading of that process from before the run; None: there is none yet."""
+    engine: str
     round: int | None = None
     """Which of several runs of the same it is, from 1 on; None: there are no others."""
 
+    def told(self) -> str:
+        """The engine."""
+        return self.engine
 
-@dataclass(slots=True)
-class Verdict:
-    """How a run ended."""
 
-    engine: str
+@dataclass(slots=True, kw_only=True)
+class EngineRun(PlannedRun):
+    """A run of an engine, and how it ended."""
+
     folder: Path
     record: dict[str, Any]
     """What run.json says."""
@@ -101,6 +95,17 @@ class Verdict:
     """Other programs used the machine meanwhile."""
     total: float = 0.0
     """Seconds from t = 0 until the last result was there."""
+
+    @property
+    def status(self) -> str:
+        """Whether all went well."""
+        return "failed" if self.exit_status else "done"
+
+    @property
+    def load(self) -> dict[str, Any] | None:
+        """What other programs did meanwhile."""
+        load: dict[str, Any] | None = self.record["load"]
+        return load
 
     @property
     def only_disturbed(self) -> bool:
@@ -137,72 +142,82 @@ def run_engine(
     facts: EngineFacts,
     workload: Workload,
     *,
-    options: Options,
+    warm: bool,
+    check: bool,
+    start_timeout: float,
     folder: Path,
     interrupt: Interrupt,
     console: Console,
-) -> Verdict:
+    round: int | None = None,
+    family: int | None = None,
+    began: Moment | None = None,
+) -> EngineRun:
     """Run `workload` on an engine and record it in `folder`, an empty folder that exists.
 
-    What goes wrong after the record was begun is told by the verdict, not by an exception.
+    `warm`: t = 0 is when all workers have answered; else starting them counts. `check`: add the
+    untimed checksum pass. `start_timeout`: seconds that the engine may take to start, beside the
+    time of the first task itself. `family`: the process whose descendants are ours, instead of this
+    one, and `began` a reading of it from before the run.
+
+    Errors after the record was begun are in the result; no exception is raised.
     """
     setup = workload.setup
     plan = Plan(
         workers=setup.nnodes,
-        warm=options.warm,
+        warm=warm,
         sleeps=workload.sleeps,
         body=workload.body,
         task_bytes=setup.task_bytes,
         shared_bytes=setup.shared_bytes,
         output_bytes=setup.write_bytes,
         most_outstanding=most_outstanding(setup),
-        start_timeout=options.start_timeout,
+        start_timeout=start_timeout,
     )
-    record = _new_record(participant, facts, workload, plan, options)
-    verdict = Verdict(participant.name, folder, record)
+    record = _new_record(participant, facts, workload, plan, check=check, round=round)
+    ran = EngineRun(engine=participant.name, round=round, folder=folder, record=record)
     recorder = Recorder(folder, setup, record)
     status = "failed"
     record["harness_seconds"] = harness_seconds(plan)
-    family = options.family or os.getpid()
-    watch = Watch(family, options.began)
+    family = family or os.getpid()
+    watch = Watch(family, began)
     with Leftovers() as leftovers:
         try:
             client, process = participant.open(plan.workers, warm=plan.warm)
         except InputError as error:  # its environment has changed since it was looked at
-            verdict.worsen(2, str(error))
+            ran.worsen(2, str(error))
         else:
-            run = _Run(
+            passes = _Passes(
                 participant.name,
                 client,
                 plan,
-                options=options,
+                check=check,
                 recorder=recorder,
                 interrupt=interrupt,
                 console=console,
                 watch=watch,
             )
-            status = run.run(verdict)
-            verdict.total = recorder.last_retrieve
+            status = passes.run(ran)
+            ran.total = recorder.last_retrieve
             record["left_behind"] = leftovers.end(process)
     if family == os.getpid() and not interrupt.came:
         watch.look_after()
-    verdict.see(watch)
+    ran.see(watch)
     if record["left_behind"]:
-        verdict.messages.append(told(record["left_behind"]))
+        ran.messages.append(told(record["left_behind"]))
     if interrupt.came:
         status = "interrupted"
-        verdict.worsen(interrupt.exit_status, "the run was interrupted")
+        ran.worsen(interrupt.exit_status, "the run was interrupted")
     record["ended"] = _now()
     try:
         recorder.finish(status)
     except InputError as error:
-        if str(error) not in verdict.messages:
-            verdict.worsen(2, str(error))
-    return verdict
+        if str(error) not in ran.messages:
+            ran.worsen(2, str(error))
+    return ran
 
 
-class _Run:
-    """The steps of one run, which share most of what they need."""
+class _Passes:
+    """The passes of one run: timed tasks, then checked ones."""
 
     def __init__(
         self,
@@ -210,7 +225,7 @@ class _Run:
         client: Client,
         plan: Plan,
         *,
-        options: Options,
+        check: bool,
         recorder: Recorder,
         interrupt: Interrupt,
         console: Console,
@@ -219,7 +234,7 @@ class _Run:
         self._name = name
         self._client = client
         self._plan = plan
-        self._options = options
+        self._check_too = check
         self._recorder = recorder
         self._interrupt = interrupt
         self._console = console
@@ -229,27 +244,27 @@ class _Run:
         self._failed = 0  # tasks of this pass
         self._first = ""  # the first of them, and why
 
-    def run(self, verdict: Verdict) -> str:
+    def run(self, ran: EngineRun) -> str:
         """All of it; the status at the end."""
         try:
-            status = self._measure(verdict)
-            if status == "complete" and self._options.check:
-                status = self._check(verdict)
+            status = self._measure(ran)
+            if status == "complete" and self._check_too:
+                status = self._check(ran)
             return status
         except EngineFailure as error:
             if isinstance(error.__cause__, InputError):
-                verdict.worsen(2, str(error.__cause__))
+                ran.worsen(2, str(error.__cause__))
             else:
-                verdict.worsen(1, f"the engine failed: {error}")
+                ran.worsen(1, f"the engine failed: {error}")
         except InputError as error:  # the results cannot be written
-            verdict.worsen(2, str(error))
+            ran.worsen(2, str(error))
         finally:
             problem = self._client.close(_LITTLE_PATIENCE if self._hangs else _PATIENCE)
             if problem:
-                verdict.worsen(1, problem)
+                ran.worsen(1, problem)
         return "failed"
 
-    def _measure(self, verdict: Verdict) -> str:
+    def _measure(self, ran: EngineRun) -> str:
         """The timed pass; the status after it."""
         record = self._recorder.record
         self._watch.begin()
@@ -264,14 +279,14 @@ class _Run:
         # Again, as some of its configuration may be settled only by running.
         record["engine"] = self._client.describe()
         if self._failed:
-            verdict.worsen(
+            ran.worsen(
                 1,
                 f"{self._failed:,} of {len(self._plan.sleeps):,} tasks failed;"
                 f" the first of them, {self._first}",
             )
         return self._status()
 
-    def _check(self, verdict: Verdict) -> str:
+    def _check(self, ran: EngineRun) -> str:
         """The checksum pass, on the same workers; the status after it."""
         try:
             with closing(self._passing(f"{self._name}, checking data", check=True)) as passing:
@@ -281,7 +296,7 @@ class _Run:
             done = self._client.collected
             self._recorder.record["check"] = {"wanted": True, "tasks": done, "wrong": self._failed}
         if self._failed:
-            verdict.worsen(
+            ran.worsen(
                 1,
                 f"the checksum pass found {self._failed:,} of {done:,} tasks wrong;"
                 f" the first, {self._first}",
@@ -325,7 +340,7 @@ class _Run:
 
     def _refuse_to_wait(self, waited: float) -> None:
         """Raise EngineFailure if an engine that has shown no life has had its time."""
-        limit, doing = self._options.start_timeout, self._client.status.doing
+        limit, doing = self._plan.start_timeout, self._client.status.doing
         if not doing:
             # Tasks come back in any order.
             limit += float(self._plan.sleeps.max())
@@ -338,7 +353,13 @@ class _Run:
 
 
 def _new_record(
-    participant: Participant, facts: EngineFacts, workload: Workload, plan: Plan, options: Options
+    participant: Participant,
+    facts: EngineFacts,
+    workload: Workload,
+    plan: Plan,
+    *,
+    check: bool,
+    round: int | None,
 ) -> dict[str, Any]:
     setup = workload.setup
     return {
@@ -352,8 +373,8 @@ def _new_record(
         "engine": facts.description,
         "environment": participant.environment(),
         "grid": None if participant.servers is None else participant.servers.record(),
-        "start": "warm" if options.warm else "cold",
-        "round": options.round,
+        "start": "warm" if plan.warm else "cold",
+        "round": round,
         "task": workload.body,
         "time_scale": workload.time_scale,
         "setup": setup.to_dict(),
@@ -364,7 +385,7 @@ def _new_record(
             "seed": DATA_SEED,
             "most_outstanding_tasks": plan.most_outstanding,
         },
-        "check": {"wanted": options.check, "tasks": 0, "wrong": 0},
+        "check": {"wanted": check, "tasks": 0, "wrong": 0},
         "harness_seconds": None,
         "ready_seconds": None,
         "share_seconds": None,

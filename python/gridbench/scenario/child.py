@@ -30,7 +30,7 @@ from gridbench.run.feasibility import check_workers
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import complete
-from gridbench.run.runner import Options, Verdict, run_engine
+from gridbench.run.runner import EngineRun, run_engine
 from gridbench.scenario.run_case import CaseAnswer, CaseOrder
 from gridbench.workload.workload import Setup, Workload, read_workload
 
@@ -64,28 +64,25 @@ def carry_out(order: CaseOrder) -> CaseAnswer:
 def _measure(order: CaseOrder, workload: Workload, participant: Participant) -> CaseAnswer:
     if order.namespaces:
         participant.use_namespaces(order.namespaces)
-    options = Options(
-        warm=order.warm,
-        check=order.check,
-        start_timeout=order.start_timeout,
-        # What is waiting for the answer works for us too.
-        family=os.getppid(),
-        began=order.began,
-    )
     with open(os.devnull, "w", encoding="utf-8") as nowhere, Interrupt() as interrupt:
         verdict = run_engine(
             participant,
             order.facts,
             workload,
-            options=options,
+            warm=order.warm,
+            check=order.check,
+            start_timeout=order.start_timeout,
             folder=order.folder,
             interrupt=interrupt,
             console=Console(file=nowhere),
+            # What is waiting for the answer works for us too.
+            family=os.getppid(),
+            began=order.began,
         )
     return _answer(verdict, workload.setup, order, interrupted=interrupt.came)
 
 
-def _answer(verdict: Verdict, setup: Setup, order: CaseOrder, *, interrupted: bool) -> CaseAnswer:
+def _answer(verdict: EngineRun, setup: Setup, order: CaseOrder, *, interrupted: bool) -> CaseAnswer:
     seen = verdict.record["load"]
     load = seen["judged"] and from_record(Load, seen["judged"])
     if verdict.exit_status == 0 and not interrupted:

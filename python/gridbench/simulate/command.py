@@ -23,7 +23,7 @@ from gridbench.progress import Tasks
 from gridbench.quantities import LONGEST_TIME, parse_size, parse_stddev
 from gridbench.results_folder import default_folder, unusable
 from gridbench.run.machine import available_memory
-from gridbench.run.recorder import prepare
+from gridbench.run.recorder import make_places, replaceable
 from gridbench.simulate.account import Account, account
 from gridbench.simulate.cases import predict
 from gridbench.simulate.comparison import (
@@ -206,7 +206,8 @@ def _single(request: SimulationRequest, chosen: System, progress: Progress) -> i
     _check(request, [work])
     folder = request.out
     if folder is not None:
-        folder = prepare(folder, [chosen.name], replace=request.replace)[chosen.name]
+        old = replaceable(folder, replace=request.replace)
+        folder = make_places(folder, [chosen.name], old)[chosen.name]
     progress.begin(heading(work), work.tasks)
     done = simulate(work, chosen, start_up=request.start_up, watch=progress.watch)
     table = table_of(done)

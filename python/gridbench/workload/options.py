@@ -6,83 +6,30 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.errors import InputError
+from gridbench.formats import counted
 from gridbench.printing import json_option, print_json
 from gridbench.process.launch import PYTHON
-from gridbench.quantities import SECONDS, Count, Quantity
+from gridbench.quantities import LONGEST_TIME, MOST_TASKS, SIZE, Count, Duration, Quantity
+from gridbench.schema import declarations, option, option_from
 from gridbench.workload.body import PROGRAM, SLEEP, SPIN, is_library
 from gridbench.workload.numbers import shown
 
+if TYPE_CHECKING:
+    from gridbench.workload.workload import Workload
+
+TASKS_PER_CORE = 100
+TASK_TIME = 0.01
 _FUNCTION = re.compile(r"(?:.*/)?[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 
 _TRY = "import sys; from gridbench.workload.body import body; body(sys.argv[1])"
-
-task_option = click.option(
-    "--task",
-    "body_name",
-    metavar="TASK",
-    default=SLEEP,
-    show_default=True,
-    help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
-    " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
-)
-input_option = click.option(
-    "--input-per-task",
-    "bytes_in_each",
-    metavar="SIZE",
-    default="0",
-    show_default=True,
-    help="Input of each task, such as 10KB. 1 MB is 1,024 KB.",
-)
-shared_option = click.option(
-    "--shared",
-    metavar="SIZE",
-    default="0",
-    show_default=True,
-    help="Data that is the same for all tasks.",
-)
-output_option = click.option(
-    "--output-per-task",
-    "bytes_out_each",
-    metavar="SIZE",
-    default="0",
-    show_default=True,
-    help="What each task returns.",
-)
-stddev_option = click.option(
-    "--stddev",
-    metavar="SHARE|TIME",
-    help="Standard deviation of the times of tasks: a share of their mean, such as 50%, or a time,"
-    " such as 5s. [default: 0]",
-)
-seed_option = click.option(
-    "--seed",
-    type=Count(0, 2**31 - 1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Seed of what is random: the same seed gives the same order and times.",
-)
-count_option = click.option(
-    "--tasks", type=Count(1, 10_000_000), metavar="N", help="Number of tasks."
-)
-time_option = click.option(
-    "--task-time", type=SECONDS, metavar="TIME", help="Mean time of a task. [default: 10 ms]"
-)
-
-
-def tasks_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of tasks that are all alike."""
-    for option in (output_option, shared_option, input_option, time_option, count_option):
-        command = option(command)
-    return command
 
 
 class TaskBody(Quantity[str]):
@@ -124,6 +71,91 @@ TASK_BODY = TaskBody()
 def parse_body(text: str) -> str:
     """The body that `--task` names. InputError if it is none, or cannot be used here."""
     return TASK_BODY.parse("--task", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksOptions:
+    """Tasks that are all alike."""
+
+    tasks: int | None = option(
+        "--tasks", Count(1, MOST_TASKS), metavar="N", help="Number of tasks."
+    )
+    task_time: float | None = option(
+        "--task-time",
+        Duration(0.0, LONGEST_TIME),
+        metavar="TIME",
+        help="Mean time of a task.",
+        default_text="10 ms",
+    )
+    input_per_task: int = option(
+        "--input-per-task",
+        SIZE,
+        metavar="SIZE",
+        help="Input of each task, such as 10KB. 1 MB is 1,024 KB.",
+        default=0,
+    )
+    shared: int = option(
+        "--shared",
+        SIZE,
+        metavar="SIZE",
+        help="Data that is the same for all tasks.",
+        default=0,
+    )
+    output_per_task: int = option(
+        "--output-per-task", SIZE, metavar="SIZE", help="What each task returns.", default=0
+    )
+
+    def given(self) -> list[str]:
+        """The options whose values differ from the default."""
+        return [
+            one.flag
+            for name, one, default in declarations(TasksOptions)
+            if getattr(self, name) != default
+        ]
+
+    def workload(self, cores: int, time_scale: float, body: str = SLEEP) -> Workload:
+        """Such tasks on so many workers; by default so many that runs are short, but not all
+        overhead. InputError if there would be too many."""
+        import numpy as np
+
+        from gridbench.workload.workload import BYTES_PER_KB, Setup, Workload
+
+        count = self.tasks or TASKS_PER_CORE * cores
+        if count > MOST_TASKS:
+            raise InputError(
+                f"{counted(count, 'task')} for {counted(cores, 'core')} are too many",
+                remedy=f"give --tasks N, up to {MOST_TASKS:,}",
+            )
+        setup = Setup(
+            path=None,
+            ntasks=count,
+            nnodes=cores,
+            input_file="",
+            task_kb=self.input_per_task / BYTES_PER_KB,
+            shared_kb=self.shared / BYTES_PER_KB,
+            write_kb=self.output_per_task / BYTES_PER_KB,
+        )
+        seconds = TASK_TIME if self.task_time is None else self.task_time
+        return Workload(setup, np.full(count, seconds * time_scale), time_scale, body)
+
+
+input_option = option_from(TasksOptions, "input_per_task", "bytes_in_each", as_text=True)
+shared_option = option_from(TasksOptions, "shared", as_text=True)
+output_option = option_from(TasksOptions, "output_per_task", "bytes_out_each", as_text=True)
+stddev_option = click.option(
+    "--stddev",
+    metavar="SHARE|TIME",
+    help="Standard deviation of the times of tasks: a share of their mean, such as 50%, or a time,"
+    " such as 5s. [default: 0]",
+)
+seed_option = click.option(
+    "--seed",
+    type=Count(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Seed of what is random: the same seed gives the same order and times.",
+)
 
 
 def _words(text: str) -> list[str]:
@@ -184,7 +216,7 @@ def _try(name: str, told: str, remedy: str) -> None:
     ),
 )
 @click.option(
-    "--tasks", type=Count(1, 10_000_000), required=True, metavar="N", help="Number of tasks."
+    "--tasks", type=Count(1, MOST_TASKS), required=True, metavar="N", help="Number of tasks."
 )
 @click.option("--mean", type=float, required=True, metavar="M", help="Mean, in seconds.")
 @stddev_option

@@ -21,13 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gridbench.errors import InputError
-from gridbench.formats import counted
-from gridbench.quantities import LARGEST_KB, MOST_CORES
+from gridbench.quantities import LARGEST_KB, MOST_CORES, MOST_TASKS
 from gridbench.workload.body import SLEEP, SPIN
-from gridbench.workload.task_times import MOST_TASKS, Seconds, read_task_times
+from gridbench.workload.task_times import Seconds, read_task_times
 from gridbench.xml_setup import SetupReader
 
 ROOT = "BenchmarkSetup"
@@ -36,7 +32,6 @@ _LONGEST_NAME = 1000
 _WHOLE = "write a whole number such as 100"
 _KILOBYTES = "write the size in KB; 1 MB is 1024, no data is 0"
 BYTES_PER_KB = 1024
-TASKS_PER_CORE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,35 +164,3 @@ def read_workload(path: Path, time_scale: float, body: str = SLEEP) -> Workload:
     assert setup.times_path is not None, "it was read from a file"
     sleeps = read_task_times(setup.times_path, setup.ntasks) * time_scale
     return Workload(setup, sleeps, time_scale, body)
-
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """Tasks that are all alike, as the command line gives them."""
-
-    count: int | None = None
-    """None: so many for each worker that runs are short, but not all overhead."""
-    seconds: float = 0.01
-    bytes_in: int = 0
-    bytes_shared: int = 0
-    bytes_out: int = 0
-
-    def workload(self, cores: int, time_scale: float, body: str = SLEEP) -> Workload:
-        """Such tasks on so many workers. InputError if there would be too many."""
-        count = self.count or TASKS_PER_CORE * cores
-        if count > MOST_TASKS:
-            raise InputError(
-                f"{counted(count, 'task')} for {counted(cores, 'core')} are too many",
-                remedy=f"give --tasks N, up to {MOST_TASKS:,}",
-            )
-        setup = Setup(
-            path=None,
-            ntasks=count,
-            nnodes=cores,
-            input_file="",
-            task_kb=self.bytes_in / BYTES_PER_KB,
-            shared_kb=self.bytes_shared / BYTES_PER_KB,
-            write_kb=self.bytes_out / BYTES_PER_KB,
-        )
-        sleeps = np.full(count, self.seconds * time_scale)
-        return Workload(setup, sleeps, time_scale, body)
