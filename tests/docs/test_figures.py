@@ -16,7 +16,7 @@ from gridbench.formats import bit_rate, duration, percent
 from gridbench.micro.present.markdown import markdown
 from gridbench.micro.record import load_results
 from gridbench.result_kind import kind_of
-from gridbench.scenario.present.published import NINFG
+from gridbench.scenario.published import NINFG
 from gridbench.statistics.interval import ratio_bounds
 
 BENCHMARKS = ROOT / "docs" / "benchmarks"

@@ -149,7 +149,7 @@ FOR_PROGRAMS = {
     "micro/workloads.py": "the name of a case, by which its values are found",
     "pages/svg.py": "coordinates and styles in an SVG",
     "scenario/grids.py": "the name of a folder",
-    "scenario/present/pictures.py": "the name of a picture in a page",
+    "scenario/plots.py": "the name of a plot in a page",
     "schema.py": "a default as users would type it",
     "simulate/command.py": "options of a case of many, to be read as if they were typed",
     "simulate/timeline.py": "the name of a file",

@@ -11,7 +11,7 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.result_kind import kind_of
-from gridbench.scenario.present.published import NINFG, SYMPHONY
+from gridbench.scenario.published import NINFG, SYMPHONY
 from micro_results import made
 from running import REPOSITORY, Run
 from scenario_results import all_done, write_folder

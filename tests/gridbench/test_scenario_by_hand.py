@@ -10,7 +10,7 @@ from gridbench.analysis.transfer import SYMPHONY
 from gridbench.quantities import MB
 from gridbench.scenario.cases import cells_of
 from gridbench.scenario.figures import measured, why_invalid
-from gridbench.scenario.present.pictures import pictures_of
+from gridbench.scenario.plots import plots_of
 from scenario_results import RATE, all_done
 
 ROW = {"submit": 0.12345, "calc_in": 1.1, "calc_out": 2.2, "retrieve": 3.3}
@@ -33,8 +33,8 @@ def test_the_sum_takes_all_output_at_the_rate_of_results() -> None:
 
 
 def test_the_rate_of_one_task_is_its_data_by_what_it_adds_to_a_step() -> None:
-    pictures = {one.id: one for one in pictures_of(4, cells_of(all_done(4)))}
-    (line,) = [one for one in pictures["input-rate-0"].lines if one.name == "100 cores, one task"]
-    found = {place: rate.value for place, rate, _ in line.points}
+    plots = {one.id: one for one in plots_of(4, cells_of(all_done(4)))}
+    (line,) = [one for one in plots["input-rate-0"].lines if one.name == "100 cores, one task"]
+    found = {point.place.text: point.value.value for point in line.points}
     # In Mbit/s, of which 8 are 1 MB in a second.
     assert found["1MB"] == pytest.approx(8 * RATE / MB)

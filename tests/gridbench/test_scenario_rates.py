@@ -10,7 +10,7 @@ import pytest
 from gridbench.quantities import MB
 from gridbench.scenario.cases import cells_of
 from gridbench.scenario.logs import results_of_runs
-from gridbench.scenario.present.pictures import pictures_of
+from gridbench.scenario.plots import plots_of
 from gridbench.scenario.results import CaseResult
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
@@ -23,13 +23,13 @@ Points = dict[tuple[str, str], Interval]
 
 def drawn(scenario: int, results: list[CaseResult]) -> tuple[Points, str]:
     """The rates of a scenario by line and size, and what is said about them."""
-    pictures = pictures_of(scenario, cells_of(results))
-    (found,) = (one for one in pictures if one.id.split("-")[1] == "rate")
+    plots = plots_of(scenario, cells_of(results))
+    (found,) = (one for one in plots if one.id.split("-")[1] == "rate")
     points = {
-        (line.name, where): value
+        (line.name, point.place.text): point.value
         for line in found.lines
         if not line.dash
-        for where, value, _ in line.points
+        for point in line.points
     }
     return points, found.about
 
@@ -46,7 +46,7 @@ def test_rates_are_those_of_what_data_adds(scenario: int) -> None:
         rate = points[f"100 cores, {what}", "1MB"]
         assert rate.value == pytest.approx(800)  # 100 MB/s, at 8 Mbit each
         assert rate.low < 800 <= rate.high
-    assert "Refused" not in about
+    assert "Left out" not in about
     assert not any("submitted" in name for name, _ in points)
 
 
@@ -67,7 +67,7 @@ def test_what_exceeds_the_link_is_refused_with_words() -> None:
     linked = [replace(one, transport="links", nodes=2, link_rate=400e6) for one in all_done(4)]
     points, about = drawn(4, linked)
     assert not points
-    assert "Refused, as the client's link is not so fast" in about
+    assert "Left out, as the client's link is not so fast" in about
     assert "gridrpc-native, 100 cores, 1MB, block (727 Mbit/s)" in about
     assert "gridrpc-native, 400 cores, 100MB, one task (799 Mbit/s)" in about
 
@@ -82,7 +82,7 @@ def test_time_without_data_may_go_on_during_a_transfer() -> None:
     rate = points["100 cores, block", "10MB"]
     assert rate.value == pytest.approx(10 * 8 / 0.101)
     assert rate.high <= 800
-    assert "Refused" not in about
+    assert "Left out" not in about
 
 
 def test_faster_than_memory_is_refused() -> None:

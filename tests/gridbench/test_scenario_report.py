@@ -1,30 +1,43 @@
-"""What the pages of scenarios say and draw, of results whose truth is known."""
+"""Answers, plots and pages of scenarios whose results are known."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from browsing import opened, pixels
+from golden import same_as_golden
 from gridbench.errors import InputError
+from gridbench.jsonl_store import Header
 from gridbench.pages.colours import engine_colours
+from gridbench.pages.curves import Curve
+from gridbench.pages.document import write_page
+from gridbench.pages.markdown import markdown
+from gridbench.pages.render import page
 from gridbench.provisional import marked
 from gridbench.report.screenshot import picture
+from gridbench.scenario.answers import answers
 from gridbench.scenario.cases import cells_of
+from gridbench.scenario.conclusions import notices
+from gridbench.scenario.document import document_of, overall_document
 from gridbench.scenario.logs import results_of_runs
-from gridbench.scenario.present import write_overall, write_report
-from gridbench.scenario.present.answers import answers
-from gridbench.scenario.present.notes import notices
-from gridbench.scenario.present.page import render
-from gridbench.scenario.present.pictures import pictures_of
-from gridbench.scenario.present.published import NINFG, SYMPHONY, comparisons, section
+from gridbench.scenario.plots import plots_of
+from gridbench.scenario.published import NINFG, SYMPHONY, comparisons, published_blocks
+from gridbench.scenario.result_kind import write_report
 from gridbench.scenario.results import CaseResult
 from gridbench.tasklog import Header as LogHeader
 from gridbench.tasklog import TaskLogWriter
 from scenario_results import all_done, header_of, results_of, write_folder
+
+
+def render(header: Header, results: list[CaseResult]) -> str:
+    return page(document_of(header, results, runs=True))
+
+
+def plot_of(scenario: int, results: list[CaseResult], name: str) -> Curve:
+    return next(one for one in plots_of(scenario, cells_of(results)) if one.id == name)
 
 
 def said(scenario: int, results: list[CaseResult]) -> str:
@@ -43,49 +56,24 @@ def marks(driver) -> list[int]:  # type: ignore[no-untyped-def]
     )
 
 
-def test_start_up_and_shared_data() -> None:
-    text = said(1, all_done(1))
-    assert "the last of 400 cores began to compute after 4.500 s; with 1 it was 510.0 ms" in text
-    assert "A line through all is 500.0 ms + 10.00 ms for each core" in text
-    # 400 x 100 MB at 100 MB/s, which the report counts as 800 Mbit/s.
-    assert "100MB of shared data on 400 cores added 400.0 s to it" in text
-    assert "at 800 Mbit/s in all" in text
-    assert "From 10MB of shared data on 400 cores on" in text
+def test_the_answers_of_all_scenarios() -> None:
+    """Starting 400 workers takes 0.5 s + 400 x 10 ms, and 400 x 100 MB at 100 MB/s take 400 s; a
+    task costs 1 ms."""
+    lines = []
+    for scenario in range(1, 7):
+        ((_, sentences),) = answers(scenario, cells_of(all_done(scenario)))
+        lines += [f"## Scenario {scenario}", "", *(f"- {one}" for one in sentences), ""]
+    same_as_golden("\n".join(lines), "scenario/answers.md")
 
 
-def test_task_time_against_data() -> None:
-    text = said(2, all_done(2))
-    # 200 tasks of 1 s on 100 cores: 2 s, and 1.7 s for starting and handling.
-    assert "Tasks of 1 s are too short for an efficiency of 90 % at any size" in text
-    assert "Tasks of 100 s keep an efficiency of 90 % with up to 1MB in and out" in text
-    assert "Tasks that take no time came at" in text
-    assert "rule of thumb" in text
-
-
-def test_start_up_cost() -> None:
-    text = said(3, all_done(3))
-    assert "On 100 cores, 1 task cost 1.501 s" in text
-    assert "10,000 tasks 11.50 s" in text
-    assert "All 100 workers computed after 1.500 s" in text
-    assert "A line through all is 1.500 s + 1.000 ms for each task" in text
-
-
-@pytest.mark.parametrize(("scenario", "what"), [(4, "input"), (5, "output")])
-def test_delay_by_data(scenario: int, what: str) -> None:
-    text = said(scenario, all_done(scenario))
-    assert "1,200 tasks on 400 cores cost 5.700 s beside their own time without data" in text
-    assert f"and 1,200 s more with 100MB of {what} each" in text
-    assert "as cores become free one by one, transfers spread out" in text
-    assert f"From 1MB of {what} on 400 cores on" in text
-
-
-def test_the_best_split() -> None:
-    text = said(6, all_done(6))
-    assert "100 s of work on 100 cores with no data: 100 tasks were best, 2.600 s" in text
-    assert "one task took 101.5 s" in text
-    # 1 MB to each task: with ten tasks nothing waits, but each computes for 10 s.
-    assert "100 s of work on 100 cores with 1MB to each task: 100 tasks were best, 3.600 s" in text
-    assert "10 s of work on 100 cores with 1MB to each task: 25 tasks were best" in text
+def test_a_document() -> None:
+    header = header_of(3, time_scale=0.01, stddev=5.0)
+    results = [
+        replace(one, load={"others": 0.0, "busy": 1.0})
+        for engine, slower in (("gridrpc-native", 1.0), ("process-pool", 2.0))
+        for one in results_of(3, engine, slower=slower)
+    ]
+    same_as_golden(markdown(document_of(header, results)), "scenario/document.md")
 
 
 def test_too_few_cases_for_a_question_are_not_said_not_to_count() -> None:
@@ -95,11 +83,11 @@ def test_too_few_cases_for_a_question_are_not_said_not_to_count() -> None:
     assert said(1, [one, other]).startswith("Too few valid cases (2)")
     for folder_of in ({}, {"from": "logs and single runs"}):
         header = header_of(1)
-        page = render(replace(header, options=header.options | folder_of), [one])
-        assert "Too few valid cases (1)" in page
-        assert "No valid case" not in page
-        assert "1 result " in page
-        assert "to measure them" not in page
+        shown = render(replace(header, options=header.options | folder_of), [one])
+        assert "Too few valid cases (1)" in shown
+        assert "No valid case" not in shown
+        assert "1 result " in shown
+        assert "to measure them" not in shown
 
 
 def test_only_what_counts_is_spoken_of() -> None:
@@ -115,9 +103,9 @@ def test_only_what_counts_is_spoken_of() -> None:
     noisy = [replace(result, reason="disturbed: 2 of 2") for result in results]
     ((_, told),) = answers(3, cells_of(noisy))
     assert told == marked(quiet, "the machine was busy in 5 of 5 cases")
-    assert pictures_of(3, cells_of(results))  # they are drawn, hollow
-    page = render(header_of(3), results)
-    assert "so that they do not count: 5 of 5 measured cases" in page
+    assert plots_of(3, cells_of(results))  # they are drawn, hollow
+    shown = render(header_of(3), results)
+    assert "so that they do not count: 5 of 5 measured cases" in shown
 
 
 def test_repetitions_give_intervals() -> None:
@@ -165,45 +153,28 @@ def test_error_bars_of_clocks_keep_to_what_can_be() -> None:
 
 def test_the_links_limit_is_drawn() -> None:
     results = [replace(result, transport="links", nodes=4, link_rate=1e9) for result in all_done(1)]
-    rate = next(one for one in pictures_of(1, cells_of(results)) if one.id == "shared-rate-0")
-    limit = next(line for line in rate.lines if line.dash)
-    assert limit.points[0][1].value == pytest.approx(1e9 / 2**20)
+    limit = next(line for line in plot_of(1, results, "shared-rate-0").lines if line.dash)
+    assert limit.points[0].value.value == pytest.approx(1e9 / 2**20)
     told = " ".join(notices(header_of(1), results, cells_of(results)))
     assert "4 places, each behind a link of 1 Gbit/s" in told
     assert "One host" not in told
 
 
 def test_a_rate_needs_data_that_has_added_something() -> None:
-    pictures = {one.id: one for one in pictures_of(1, cells_of(all_done(1)))}
-    rates = {
-        line.name: [where for where, _, _ in line.points]
-        for line in pictures["shared-rate-0"].lines
-    }
+    plot = plot_of(1, all_done(1), "shared-rate-0")
+    rates = {line.name: [point.place.text for point in line.points] for line in plot.lines}
     # 10 KB at 100 MB/s are 0.1 ms beside 510 ms; 400 x 100 KB are 0.4 s beside 4.5 s.
     assert rates["1 core"] == ["100MB"]
     assert rates["400 cores"] == ["1MB", "10MB", "100MB"]
-    assert "added less than 30 %" in pictures["shared-rate-0"].about
+    assert "added less than 30 %" in plot.about
 
 
-def test_works_are_told_by_size() -> None:
-    text = said(6, all_done(6)[::-1])
-    sizes = ["no data", "10KB to each", "100KB to each", "1MB to each"]
-    places = [text.index(f"with {size}") for size in sizes]
-    assert places == sorted(places)
-
-
-def test_what_a_reader_must_know_is_said() -> None:
-    header = header_of(4, time_scale=0.01, stddev=5.0)
-    results = [replace(r, load={"others": 0.0, "busy": 1.0}) for r in results_of(4)]
-    page = render(header, results)
-    assert "Task times are multiplied by 0.01" in page
-    assert "all 2 processors of this machine were busy" in page
-    assert "One host" in page
-    assert "with a standard deviation of 5 s (not scaled)" in page
-    assert "&lt;b&gt;it broke&lt;/b&gt;" in page
-    assert "<b>it broke" not in page
-    assert "time: too long" in page
-    assert re.search(r"gridrpc-native</th><td>105</td><td>1</td><td>1</td><td>1</td>", page)
+def test_texts_are_escaped_and_reasons_listed() -> None:
+    shown = render(header_of(4, stddev=5.0), results_of(4))
+    assert "with a standard deviation of 5 s (not scaled)" in shown
+    assert "&lt;b&gt;it broke&lt;/b&gt;" in shown
+    assert "<b>it broke" not in shown
+    assert "time: too long" in shown
 
 
 @pytest.mark.parametrize("scenario", [1, 2, 3, 4, 5, 6])
@@ -211,9 +182,9 @@ def test_all_pictures_are_drawn(driver, tmp_path: Path, scenario: int) -> None: 
     engines = ("gridrpc-native", "process-pool")
     results = [one for engine in engines for one in results_of(scenario, engine)]
     folder = write_folder(tmp_path / "out", scenario, results)
-    write_report(folder, folder / "report.html")
+    write_report([folder], folder / "report.html")
     opened(driver, folder / "report.html")
-    titles = [one.title for one in pictures_of(scenario, cells_of(results))]
+    titles = [one.title for one in plots_of(scenario, cells_of(results))]
     names = driver.execute_script(
         "return [...document.querySelectorAll('[data-chart]')].map(f => f.ariaLabel)"
     )
@@ -276,18 +247,18 @@ def test_other_scenarios_have_what_is_published_of_them() -> None:
     assert span.rows["1MB each"] == {SYMPHONY: 1.09, NINFG: 2.47, "gridrpc-native": 1.01}
     # Before their workers are there, first tasks wait for more than what is published.
     assert comparisons(2, cells_of(all_done(2))) == comparisons(5, cells_of(all_done(5))) == []
-    assert "Add --start warm" in section(5, cells_of(all_done(5))).about
+    assert "Add --start warm" in str(published_blocks(5, cells_of(all_done(5))))
     invalid = [replace(one, status="invalid") for one in all_done(6)]
-    assert "No case counts" in section(6, cells_of(invalid)).about
+    assert "No case counts" in str(published_blocks(6, cells_of(invalid)))
 
 
 def test_published_figures_are_on_the_page(driver, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     results = [*all_done(6), *all_done(6, "emulated-slurm-jobs", slower=3.0)]
     folder = write_folder(tmp_path / "scenario-6", 6, results)
-    write_report(folder, folder / "report.html")
-    write_overall([folder], tmp_path / "report.html")
-    for page, at in ((folder / "report.html", "#published"), (tmp_path / "report.html", "details")):
-        opened(driver, page)
+    write_report([folder], folder / "report.html")
+    write_page(overall_document([folder], tmp_path), tmp_path / "report.html")
+    for place, at in ((folder / "report.html", "#published"), (tmp_path / "report.html", "main")):
+        opened(driver, place)
         texts = driver.execute_script(
             """
             document.querySelectorAll("details").forEach(one => { one.open = true; });
@@ -312,7 +283,7 @@ def test_one_page_for_all(driver, tmp_path: Path) -> None:  # type: ignore[no-un
         )
         for n in (3, 1)
     ]
-    write_overall(folders, tmp_path / "report.html")
+    write_page(overall_document(folders, tmp_path), tmp_path / "report.html")
     opened(driver, tmp_path / "report.html")
     headings = driver.execute_script(
         "return [...document.querySelectorAll('h2')].map(found => found.textContent)"
@@ -365,8 +336,8 @@ def test_old_logs_are_cases_like_new_ones(tmp_path: Path) -> None:
         (20, 60, "log", 1.0)
     }
     assert {one.status for one in results} == {"done"}
-    page = render(header, results)
-    assert "60 tasks on 20 cores cost" in page
+    shown = render(header, results)
+    assert "60 tasks on 20 cores cost" in shown
     # Three of four hosts agree that a result takes 0.5 ms to return: so does that of the fourth.
     assert results[0].figures["clock_margin"] == pytest.approx(0.0005, abs=1e-6)
     # Stamps are on the client's clock, as near as is known.

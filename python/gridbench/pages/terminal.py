@@ -28,8 +28,10 @@ def print_document(console: Console, document: Document) -> None:
             case Text():
                 say(console, block.text)
             case Bullets():
+                if block.title:
+                    say(console, f"{block.title}:")
                 for line in block.lines:
-                    say(console, line)
+                    say(console, f"- {line}" if block.title else line)
             case Definitions():
                 for term, text in block.terms:
                     say(console, f"{term}: {text}")

@@ -162,13 +162,13 @@ def _status(found: Sequence[Compared], tolerated: float | None) -> int:
 
 
 def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
-    from gridbench.atomic_write import write_file
+    from gridbench.pages.document import write_page
+    from gridbench.scenario.document import document_of
     from gridbench.scenario.grids import parse_scenarios
     from gridbench.scenario.logs import results_of_runs
-    from gridbench.scenario.present.page import render
 
     (scenario,) = parse_scenarios([name])
-    write_file(out, render(*results_of_runs(sources, scenario)))
+    write_page(document_of(*results_of_runs(sources, scenario), runs=True), out)
 
 
 def _report_compared(found: Sequence[Compared], sources: Sequence[Path], out: Path) -> None:

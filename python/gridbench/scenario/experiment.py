@@ -49,7 +49,7 @@ from gridbench.scenario.results import (
     ScenarioFiles,
     Status,
     folders_of_results,
-    read_cases,
+    read_results,
 )
 from gridbench.scenario.run_case import CaseOrder, CaseOutcome, run_case
 from gridbench.scenario.workloads import write_workload
@@ -321,34 +321,35 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
 
     def show(self, records: list[CaseResult], printing: Printing, folder: Path) -> None:
         """The answers of all scenarios."""
-        from gridbench.scenario.cases import cells_of
-        from gridbench.scenario.present import print_answers
-        from gridbench.scenario.present.verdict import verdict
+        from gridbench.pages.terminal import print_document
+        from gridbench.scenario.document import document_of
 
         del records
-        folders = folders_of_results(folder)
-        print_answers(printing.tables(), folders)
-
-        def document() -> dict[str, object]:
-            results = {own: read_cases(own) for own in folders}
-            answers = [
-                {"folder": own, **answer_record(verdict(cells_of(cases)))}
-                for own, cases in results.items()
-            ]
-            cases = [asdict(case) for own in results.values() for case in own]
-            return {"results": folder, "answers": answers, "cases": cases}
-
-        printing.document(document)
+        found = {own: read_results(own) for own in folders_of_results(folder)}
+        documents = {own: document_of(*results) for own, results in found.items()}
+        for document in documents.values():
+            print_document(printing.tables(), document)
+        printing.document(
+            lambda: {
+                "results": folder,
+                "answers": [
+                    {"folder": own, **answer_record(document.sentences[0])}
+                    for own, document in documents.items()
+                ],
+                "cases": [asdict(case) for _, results in found.values() for case in results],
+            }
+        )
 
     def write_report(self, folder: Path, page: Path) -> None:
-        """The pages of all scenarios, and one on all of them."""
-        from gridbench.scenario.present import write_overall, write_report
+        """The pages of all scenarios, and one about all of them."""
+        from gridbench.pages.document import write_page
+        from gridbench.scenario.document import document_of, overall_document
 
         folders = folders_of_results(folder)
         for own in folders:
-            write_report(own, own / REPORT)
+            write_page(document_of(*read_results(own), runs=True), own / REPORT)
         if folders != [folder]:
-            write_overall(folders, page)
+            write_page(overall_document(folders, page.parent), page)
 
     def list_cases(self, printing: Printing) -> None:
         """Print what the cases of each scenario need, in the order of its grid, and which of them

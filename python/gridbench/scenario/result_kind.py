@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gridbench.errors import InputError
 from gridbench.result_kind import ResultRow
 from gridbench.scenario.results import CaseResult, folders_of_results, read_results
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 title = "gridbench scenario"
 model = "gridbench.model.model_kind"
@@ -83,23 +87,29 @@ def _why_not(results: Sequence[CaseResult]) -> str:
     return f"of {counted(len(results), 'case')}, {', '.join(parts)}"
 
 
-def write_report(sources: Sequence[Path], out: Path) -> None:
-    """The page of one, or that of all together."""
-    from gridbench.scenario.present import write_overall
-    from gridbench.scenario.present import write_report as write
+def document(sources: Sequence[Path], *, page: Path = Path(), runs: bool = False) -> Document:
+    """Of one scenario, or of several together. `page`: where it is to be written; `runs`: show
+    single runs task by task."""
+    from gridbench.scenario.document import document_of, overall_document
 
     folders = _folders(sources)
-    if folders == list(sources) and len(folders) == 1:
-        write(folders[0], out)
-    else:
-        write_overall(folders, out)
+    if len(folders) == 1 and folders == list(sources):
+        return document_of(*read_results(folders[0]), runs=runs)
+    return overall_document(folders, page.parent)
+
+
+def write_report(sources: Sequence[Path], out: Path) -> None:
+    """The page."""
+    from gridbench.pages.document import write_page
+
+    write_page(document(sources, page=out, runs=True), out)
 
 
 def markdown(sources: Sequence[Path]) -> str:
-    """The tables of one, or of all together."""
-    from gridbench.scenario.present.markdown import markdown as made
+    """Sentences and tables."""
+    from gridbench.pages.markdown import markdown as rendered
 
-    return made(_folders(sources))
+    return rendered(document(sources))
 
 
 def _folders(sources: Sequence[Path]) -> list[Path]:

@@ -426,8 +426,12 @@
         });
       }
     }
-    await plots.drawAll(draw);
+    // Pages of documents draw all charts themselves.
+    if (!data.charts) await plots.drawAll(draw);
   }
 
+  for (const kind of Object.keys(charts)) {
+    plots.makers[kind] ??= (_, { dataset }) => charts[kind](Number(dataset.run), dataset.order ?? "submit");
+  }
   main();
 })();

@@ -1,4 +1,4 @@
-"""What a scenario's cases answer, in words: the question, and a few sentences for each engine.
+"""Answers to the questions of scenarios: a few sentences for each engine.
 
 Only cases that count are used or, if no case of an engine counts, those that other programs
 disturbed; the answer is then provisional.
@@ -15,8 +15,15 @@ from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, counted, duration, percent, whole
 from gridbench.provisional import busy_in, marked
-from gridbench.scenario.cases import MeasuredCase, engines_of
-from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
+from gridbench.scenario.cases import (
+    MEGABIT,
+    MeasuredCase,
+    engines_of,
+    groups,
+    shared_transfer,
+    size_label,
+    work_of,
+)
 from gridbench.statistics.interval import Interval
 
 QUESTIONS = {
@@ -80,34 +87,21 @@ def _first(cells: Sequence[MeasuredCase]) -> list[str]:
     empty = {cell.one.cores: cell for cell in cells if cell.one.bytes_shared == 0}
     starts = {n: cell.figure("last_start", clocks=1) for n, cell in empty.items()}
     known = {n: start for n, start in starts.items() if start is not None}
-    found = [_start_up(known)] if known else []
     if not known:
-        return found
+        return []
     most = max(known)
-    with_data = sorted(
-        (cell for cell in cells if cell.one.cores == most and cell.one.bytes_shared),
-        key=lambda cell: cell.one.bytes_shared,
-    )
-    if with_data:
-        largest = with_data[-1]
-        added = shared_transfer(largest, cells)
-        if added is not None:
-            told = f"{compact_size(largest.one.bytes_shared)} of shared data on {most:,} cores"
-            if added.low > 0:
-                rate = most * largest.one.bytes_shared * MEGABIT / added.value
-                found.append(
-                    f"{told} added {duration(added.value)} to it, as if each core's share had come"
-                    f" at {bit_rate(rate * 1e6)} in all."
-                )
-            else:
-                found.append(f"{told} added nothing that can be seen.")
-    found += _jumps(
-        {cell.one.bytes_shared: cell for cell in cells if cell.one.cores == most},
-        MeasuredCase.overhead,
-        f"shared data on {most:,} cores",
-        "the total less the time of the tasks",
-    )
-    return found
+    at_most = {cell.one.bytes_shared: cell for cell in cells if cell.one.cores == most}
+    found = [_start_up(known)]
+    largest = at_most[max(at_most)]
+    added = shared_transfer(largest, cells) if max(at_most) else None
+    if added is not None:
+        told = f"{compact_size(max(at_most))} of shared data on {most:,} cores"
+        if added.low > 0:
+            rate = bit_rate(most * max(at_most) * MEGABIT / added.value * 1e6)
+            found.append(f"{told} added {duration(added.value)}: {rate} to all cores together.")
+        else:
+            found.append(f"{told} added nothing measurable.")
+    return found + _jumps(at_most, f"shared data on {most:,} cores")
 
 
 def _start_up(starts: Mapping[int, Interval]) -> str:
@@ -118,14 +112,19 @@ def _start_up(starts: Mapping[int, Interval]) -> str:
     )
     if fewest == most:
         return f"{told}."
-    told += f"; with {fewest:,} it was {duration(starts[fewest].value)}"
+    told += f"; with {counted(fewest, 'core')} it was {duration(starts[fewest].value)}"
     if len(starts) < 3:
         return f"{told}."
-    cores = np.array(sorted(starts), dtype=np.float64)
-    line = fit_line(cores, np.array([starts[int(n)].value for n in cores]))
+    cores = sorted(starts)
+    return f"{told}. {_line(cores, [starts[n].value for n in cores], 'core')}"
+
+
+def _line(numbers: Sequence[int], seconds: Sequence[float], noun: str) -> str:
+    line = fit_line(np.array(numbers, dtype=np.float64), np.array(seconds))
+    sign = "+" if line.slope >= 0 else "-"
     return (
-        f"{told}. A line through all is {duration(line.intercept)}"
-        f" {'+' if line.slope >= 0 else '-'} {duration(abs(line.slope))} for each core."
+        f"A line through all is {duration(line.intercept)} {sign} {duration(abs(line.slope))} for"
+        f" each {noun}."
     )
 
 
@@ -136,7 +135,7 @@ def _second(cells: Sequence[MeasuredCase]) -> list[str]:
         if sleep == 0:
             fastest = min(own.values(), key=lambda cell: cell.total().value)
             rate = fastest.one.tasks / fastest.total().value
-            found.append(f"Tasks that take no time came at {whole(rate)} per second at most.")
+            found.append(f"Tasks that take no time ran at up to {whole(rate)} per second.")
             continue
         good = largest_good({size: c.efficiency().value for size, c in own.items()}, _GOOD)
         best = own[min(own)].efficiency()
@@ -157,7 +156,7 @@ def _second(cells: Sequence[MeasuredCase]) -> list[str]:
 
 
 def _rule_of_thumb(cells: Sequence[MeasuredCase]) -> list[str]:
-    """The rule beside what was measured, with the rate of the tasks that take no time."""
+    """How often the rule of thumb is right, with the rate of the tasks that take no time."""
     idle = [cell for cell in cells if cell.one.sleep_s == 0 and cell.one.bytes_in]
     if not idle:
         return []
@@ -171,9 +170,9 @@ def _rule_of_thumb(cells: Sequence[MeasuredCase]) -> list[str]:
         return []
     return [
         f"Tasks without sleep moved {bit_rate(rate * 1e6)}, in and out together. By the rule of"
-        " thumb, data does no harm while cores x data / rate is less than the time of a task; with"
-        f" this rate it told right of {agreed} of {len(working)} cases whether the efficiency is"
-        " 70 % or more."
+        " thumb, data do no harm while cores x data / rate is less than the time of a task. With"
+        f" this rate, it is right about {agreed} of {len(working)} cases (efficiency of 70 % or"
+        " more)."
     ]
 
 
@@ -188,28 +187,25 @@ def _third(cells: Sequence[MeasuredCase]) -> list[str]:
     found = []
     for cores in sorted({cell.one.cores for cell in cells}):
         own = sorted((c for c in cells if c.one.cores == cores), key=lambda c: c.one.tasks)
-        fewest, most = own[0], own[-1]
+        costs = [
+            f"{counted(cell.one.tasks, 'task')} cost {duration(cell.overhead().value)}"
+            for cell in (own[:1] if len(own) == 1 else (own[0], own[-1]))
+        ]
         found.append(
-            f"On {cores:,} cores, {_tasks(fewest)} cost {duration(fewest.overhead().value)} beside"
-            " the time of the tasks themselves"
-            + (
-                f", {_tasks(most)} {duration(most.overhead().value)}."
-                if most is not fewest
-                else "."
-            )
+            f"On {counted(cores, 'core')}, {' and '.join(costs)} beside the time of the tasks"
+            " themselves."
         )
         full = [cell for cell in own if cell.one.tasks >= cores]
         start = full[0].figure("last_start", clocks=1) if full else None
         if start is not None:
             found.append(f"All {cores:,} workers computed after {duration(start.value)}.")
         if len(own) > 2:
-            line = fit_line(
-                np.array([cell.one.tasks for cell in own], dtype=np.float64),
-                np.array([cell.overhead().value for cell in own]),
-            )
             found.append(
-                f"A line through all is {duration(line.intercept)}"
-                f" {'+' if line.slope >= 0 else '-'} {duration(abs(line.slope))} for each task."
+                _line(
+                    [cell.one.tasks for cell in own],
+                    [cell.overhead().value for cell in own],
+                    "task",
+                )
             )
     return found
 
@@ -240,27 +236,23 @@ def _delay(
     if 0 in deepest and len(deepest) > 1:
         added = largest.overhead().minus(deepest[0].overhead())
         found.append(
-            f"{blocks:,} tasks on {most:,} cores cost {duration(deepest[0].overhead().value)}"
-            f" beside their own time without data, and {duration(added.value)} more with"
+            f"{counted(blocks, 'task')} on {counted(most, 'core')} cost"
+            f" {duration(deepest[0].overhead().value)} beside their own time without data, and"
+            f" {duration(added.value)} more with"
             f" {compact_size(max(deepest))} of {what} each."
         )
     one, other = largest.figure(first, clocks=1), largest.figure(later, clocks=1)
     if one is not None and other is not None and max(deepest) > 0:
         found.append(
-            f"With {compact_size(max(deepest))}, a task of the first block waited"
-            f" {duration(one.value)} in the mean, one of later blocks {duration(other.value)}"
+            f"With {compact_size(max(deepest))}, tasks of the first block waited"
+            f" {duration(one.value)} on average, those of later blocks {duration(other.value)}"
             + (
                 ": as cores become free one by one, transfers spread out."
                 if one.above(other)
                 else "."
             )
         )
-    return found + _jumps(
-        deepest,
-        MeasuredCase.overhead,
-        f"{what} on {most:,} cores",
-        "the total less the time of the tasks",
-    )
+    return found + _jumps(deepest, f"{what} on {most:,} cores")
 
 
 def _sixth(cells: Sequence[MeasuredCase]) -> list[str]:
@@ -275,7 +267,7 @@ def _sixth(cells: Sequence[MeasuredCase]) -> list[str]:
             }
             try:
                 best = sweet_spot({tasks: cell.total() for tasks, cell in own.items()})
-            except InputError:  # of one number of tasks there is no best
+            except InputError:  # a single number of tasks
                 continue
             cores = own[best.tasks].one.cores
             others = [f"{n:,}" for n in best.as_good if n != best.tasks]
@@ -292,28 +284,20 @@ def _sixth(cells: Sequence[MeasuredCase]) -> list[str]:
     return found
 
 
-def _jumps(
-    cells: Mapping[int, MeasuredCase],
-    value: Callable[[MeasuredCase], Interval],
-    what: str,
-    cost: str,
-) -> list[str]:
+def _jumps(cells: Mapping[int, MeasuredCase], what: str) -> list[str]:
     if 0 not in cells or len(cells) < 2:
         return []
-    size = jump({size: value(cell) for size, cell in cells.items()})
+    size = jump({size: cell.overhead() for size, cell in cells.items()})
+    factor = as_given(JUMP, "")
     if size is None:
         return [
-            f"Up to {compact_size(max(cells))} of {what}, {cost} nowhere rose to more than"
-            f" {as_given(JUMP, '')} times that without data."
+            f"Up to {compact_size(max(cells))} of {what}, the cost beside the tasks stayed within"
+            f" {factor} times that without data."
         ]
     return [
-        f"From {compact_size(size)} of {what} on, {cost} was more than {as_given(JUMP, '')} times"
-        " that without data."
+        f"From {compact_size(size)} of {what} on, the cost beside the tasks was more than"
+        f" {factor} times that without data."
     ]
-
-
-def _tasks(cell: MeasuredCase) -> str:
-    return f"{cell.one.tasks:,} task{'s' if cell.one.tasks > 1 else ''}"
 
 
 def _data(size: int) -> str:

@@ -1,7 +1,7 @@
-"""The figures that are published of Ninf-G with Grid Engine and of Symphony, beside those measured.
+"""Published figures of Ninf-G with Grid Engine and of Symphony, beside those measured.
 
-Only cases like the published ones are shown: 100 cores, the same tasks and data. What starting the
-workers takes stands in a table of its own, as it depends on the cluster more than all else.
+Only cases like the published ones are shown: 100 cores, the same tasks and data. The time to start
+the workers has a table of its own, as it depends mostly on the cluster.
 """
 
 from __future__ import annotations
@@ -11,25 +11,30 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gridbench.formats import NOTHING, duration
-from gridbench.pages.table import Table
+from gridbench.formats import counted, duration
+from gridbench.pages.document import WRITTEN, Block, TableBlock, Text
+from gridbench.pages.table import Column, table_of
 from gridbench.published.figures import BINARY, Row, megabytes, table
 from gridbench.quantities import MB
-from gridbench.scenario.cases import MeasuredCase, engines_of
-from gridbench.scenario.present.series import size_name
+from gridbench.scenario.cases import MeasuredCase, engines_of, size_name
 
 SYMPHONY = "Platform Symphony (published)"
 NINFG = "Ninf-G on Grid Engine (published)"
 _CORES = 100
 _WORK = 100.0
-"""Seconds: what the published runs of scenario 6 divide into tasks."""
+"""Seconds of work that the published runs of scenario 6 divide into tasks."""
 _WITHOUT_START_UP = (2, 4, 5)
-"""The scenarios of which what is published leaves start-up out."""
+"""The scenarios whose published figures leave start-up out."""
+_ABOUT = (
+    "The published systems ran on clusters of their time, with links of 1 Gbit/s; the caveats say"
+    " where the others ran. Machine and network differ as well as the system. Only cases like the"
+    " published ones are shown."
+)
 _COLD = "Cold starts have no such figure: their first tasks wait for workers. Add --start warm."
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PublishedComparison:
     """One table: a row for each case, a column for each system."""
 
     title: str
@@ -50,43 +55,40 @@ class Comparison:
         }
 
 
-def comparisons(scenario: int, cells: Sequence[MeasuredCase]) -> list[Comparison]:
+def comparisons(scenario: int, cells: Sequence[MeasuredCase]) -> list[PublishedComparison]:
     """The tables of a scenario, each with one row at least. Only cases that count are in them."""
     good = [cell for cell in cells if cell.counts and _cores_used(cell) <= _CORES]
     engines = engines_of(cell.one for cell in good)
     return [one for one in _MAKERS[scenario](good) if one.compared(engines)]
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """What a page shows of the published systems."""
-
-    about: str
-    comparisons: list[tuple[str, str, Table]] = field(default_factory=list)
-    """Titles, what is said of them, and tables; none if no case is like a published one."""
-
-
-def section(scenario: int, cells: Sequence[MeasuredCase]) -> Beside:
-    """The tables of a scenario; a sentence alone if no case is like a published one."""
+def published_blocks(scenario: int, cells: Sequence[MeasuredCase]) -> list[Block]:
+    """The tables of a scenario; a sentence if no case is like a published one."""
     found = comparisons(scenario, cells)
     if not found:
-        return Beside(_none(scenario, cells))
+        return [Text(_none(scenario, cells))]
     engines = engines_of(cell.one for cell in cells if cell.counts)
-    beside = Beside(
-        "The published systems ran on clusters of their time, with links of 1 Gbit/s, and the"
-        " others where the notes on this page say: what differs is machine and network as well as"
-        " system. Only cases like the published ones are shown."
-    )
-    for one in found:
-        rows = one.compared(engines)
-        systems = [SYMPHONY, NINFG, *engines]
-        systems = [name for name in systems if any(name in row for row in rows.values())]
-        lines = [
-            [name, *(duration(row[s]) if s in row else NOTHING for s in systems)]
-            for name, row in rows.items()
-        ]
-        beside.comparisons.append((one.title, one.about, Table(["", *systems], lines)))
-    return beside
+    return [Text(_ABOUT, WRITTEN), *(_block(one, engines) for one in found)]
+
+
+def _block(comparison: PublishedComparison, engines: Sequence[str]) -> TableBlock:
+    rows = comparison.compared(engines)
+    columns = [
+        Column[str]("", lambda name: name),
+        *(
+            Column[str](
+                system,
+                lambda name, system=system: _duration(rows[name].get(system)),  # type: ignore[misc]
+                condition=any(system in row for row in rows.values()),
+            )
+            for system in (SYMPHONY, NINFG, *engines)
+        ),
+    ]
+    return TableBlock(comparison.title, table_of(columns, rows), comparison.about)
+
+
+def _duration(seconds: float | None) -> str | None:
+    return None if seconds is None else duration(seconds)
 
 
 def _none(scenario: int, cells: Sequence[MeasuredCase]) -> str:
@@ -97,9 +99,9 @@ def _none(scenario: int, cells: Sequence[MeasuredCase]) -> str:
     return f"{told} {_COLD}" if cold and scenario in _WITHOUT_START_UP else told
 
 
-def _first(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
-    start = Comparison("Start-up", _STARTED)
-    after = Comparison(
+def _first(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+    start = PublishedComparison("Start-up", _STARTED)
+    after = PublishedComparison(
         "Shared data, start-up left out",
         "From then until the last of 100 cores computed, with this much shared data to each. Ours"
         " is what the data added to the time without it.",
@@ -119,8 +121,8 @@ def _first(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     return [start, after]
 
 
-def _second(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
-    found = Comparison(
+def _second(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+    found = PublishedComparison(
         "Tasks of 1 s: from the queue to the start, start-up left out",
         "Mean of the first 100 of 200 tasks on 100 cores, with this much data to each.",
     )
@@ -132,8 +134,8 @@ def _second(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     return [found]
 
 
-def _third(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
-    start = Comparison(
+def _third(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+    start = PublishedComparison(
         "Start-up",
         f"{_STARTED} The published values of several runs are means, and are of scenario 6.",
     )
@@ -148,21 +150,20 @@ def _third(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
         if seconds is not None and cell.one.start == "cold":
             values.setdefault((_cores_used(cell), cell.one.engine), []).append(seconds)
     for (count, system), several in sorted(values.items()):
-        name = f"{count:,} core{'s' if count > 1 else ''}"
-        start.add(name, system, statistics.mean(several))
+        start.add(counted(count, "core"), system, statistics.mean(several))
     return [start]
 
 
-def _fourth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
-    first = Comparison(
+def _fourth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+    first = PublishedComparison(
         "From the queue to the start: first 100 of 200 tasks, start-up left out",
         "Mean on 100 cores, with this much data to each task.",
     )
-    later = Comparison(
+    later = PublishedComparison(
         "From the queue to the start: last 100 of 200 tasks",
         "The same of the tasks that follow, as cores become free.",
     )
-    span = Comparison(
+    span = PublishedComparison(
         "Starts of the first 100 tasks, start-up left out",
         "From the first start to the last.",
     )
@@ -182,8 +183,8 @@ def _fourth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     return [first, span, later]
 
 
-def _fifth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
-    span = Comparison(
+def _fifth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+    span = PublishedComparison(
         "Returns of the first 100 tasks, start-up left out",
         "From the first to the last result in the client's hand, on 100 cores, with this much"
         " output of each task.",
@@ -198,13 +199,13 @@ def _fifth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
     return [span]
 
 
-def _sixth(cells: Sequence[MeasuredCase]) -> Iterable[Comparison]:
-    start = Comparison("Start-up", _STARTED)
-    beside = Comparison(
+def _sixth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+    start = PublishedComparison("Start-up", _STARTED)
+    beside = PublishedComparison(
         "What it cost besides, start-up left out",
         "The total less start-up, and less the time that the tasks themselves take on 100 cores.",
     )
-    whole = Comparison("Total", "Start-up and tasks included.")
+    whole = PublishedComparison("Total", "Start-up and tasks included.")
     for name, system, size in _TOTALS:
         for row in table(name):
             tasks, sleep = int(row["tasks"]), float(row["sleep_s"])
@@ -268,7 +269,7 @@ def _each(size: int) -> str:
 
 
 def _split(tasks: int, size: int) -> str:
-    return f"{tasks:,} task{'s' if tasks > 1 else ''}, {_each(size)}"
+    return f"{counted(tasks, 'task')}, {_each(size)}"
 
 
 _SYSTEMS = {"symphony": SYMPHONY, "ninfg": NINFG}
@@ -282,7 +283,7 @@ _STARTED = (
     "Published: until the workers were there, waiting for the batch system included. Ours: until"
     " the last of the workers that had a task began to compute, without data, from a cold start."
 )
-_MAKERS: dict[int, Callable[[Sequence[MeasuredCase]], Iterable[Comparison]]] = {
+_MAKERS: dict[int, Callable[[Sequence[MeasuredCase]], Iterable[PublishedComparison]]] = {
     1: _first,
     2: _second,
     3: _third,

@@ -1,0 +1,472 @@
+"""Results of scenarios as documents: of one scenario, or of several together."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gridbench.errors import InputError
+from gridbench.formats import NOTHING, counted, duration, percent, plain, times
+from gridbench.jsonl_store import Header
+from gridbench.pages.chart import Chart
+from gridbench.pages.document import (
+    EVERYWHERE,
+    PAGE,
+    WRITTEN,
+    Block,
+    Bullets,
+    Definitions,
+    Document,
+    Section,
+    TableBlock,
+    Template,
+    Text,
+)
+from gridbench.pages.table import Cell, Column, Table, table_of
+from gridbench.report.data import most_tasks, page_data
+from gridbench.report.page import run_section
+from gridbench.report.run_analysis import Study, study
+from gridbench.report.source import load_runs
+from gridbench.results_folder import REPORT
+from gridbench.scenario.answers import QUESTIONS, TITLES, answers
+from gridbench.scenario.cases import MeasuredCase, cells_of, engines_of
+from gridbench.scenario.conclusions import (
+    measured_here,
+    method,
+    notices,
+    overheads,
+    ratios_of,
+    tasks_of,
+    verdict,
+)
+from gridbench.scenario.plots import plots_of
+from gridbench.scenario.published import published_blocks
+from gridbench.scenario.results import CaseResult, read_results
+
+_MOST_TASKS = 5_000
+"""Tasks of a run that is shown task by task."""
+_FOLDED = 12
+"""Rows from which a table is folded."""
+_BESIDE = "Total less ideal time, in the median of the cases that count on all engines"
+_TERMS = (
+    (
+        "ideal",
+        "The same tasks in order of submission on as many cores, each going to the first that is"
+        " free, with no overhead at all.",
+    ),
+    (
+        "total less ideal",
+        "The cost of going remote: starting, handing over, moving data, giving back, and waiting"
+        " for each other.",
+    ),
+    ("efficiency", "Ideal over measured time."),
+    (
+        "block",
+        "As many tasks as there are cores. The first contends for the network, as all its"
+        " transfers begin together.",
+    ),
+    (
+        "interval",
+        "From the smallest to the largest of repeated runs, widened by the uncertainty of the"
+        " clocks.",
+    ),
+    (
+        "submit, calc-in, calc-out, retrieve",
+        "The stamps of a task: the client hands it over; it starts and ends computing; its result"
+        " is in the client's hand.",
+    ),
+)
+
+
+# ---- One scenario
+
+
+def document_of(header: Header, results: Sequence[CaseResult], *, runs: bool = False) -> Document:
+    """The answer to a scenario's question, its plots and all its cases. `runs`: read single runs,
+    which the page shows task by task. The folders of the results are full paths."""
+    scenario = int(header.options.get("scenario", 1))
+    cells = cells_of(results)
+    charts = [plot.chart() for plot in plots_of(scenario, cells)]
+    studies = _single_runs(cells) if runs else []
+    return Document(
+        kind=f"gridbench scenario {scenario}",
+        title=f"gridbench scenario {scenario}: {TITLES[scenario]}",
+        heading=TITLES[scenario],
+        subheading=_subheading(header, results),
+        sentences=[verdict(cells)],
+        notices=notices(header, results, cells),
+        summary=[
+            *charts[:1],
+            Text(f"Scenario {scenario}. {QUESTIONS[scenario]}", EVERYWHERE),
+            *_answers(header, cells),
+            medians_block(cells),
+            counts_block(results),
+        ],
+        sections=[
+            *([Section("pictures", "More plots", charts[1:])] if len(charts) > 1 else []),
+            Section("published", "Published systems", published_blocks(scenario, cells)),
+            Section("runs", "Single runs", _run_blocks(studies)),
+            Section("cases", "All cases", _case_blocks(results)),
+            Section("method", "Method", [*map(Text, method(header)), Definitions(_TERMS)]),
+        ],
+        header=header,
+        engines=engines_of(results),
+        data=page_data(studies),
+        scripts=["report/report.js"] if studies else [],
+    )
+
+
+def _answers(header: Header, cells: Sequence[MeasuredCase]) -> list[Block]:
+    scenario = int(header.options.get("scenario", 1))
+    return [
+        Bullets(sentences, engine, EVERYWHERE)
+        for engine, sentences in answers(scenario, cells, again=measured_here(header))
+    ]
+
+
+def medians_block(cells: Sequence[MeasuredCase]) -> TableBlock:
+    """The cost of each engine beside the tasks. Of two engines also the median of the ratios of
+    cases, which is not the ratio of the medians."""
+    found = overheads(cells) or overheads(cells, disturbed=True)
+    shared = set.intersection(*(set(own) for own in found.values())) if found else set()
+    medians = {
+        name: statistics.median(own[key].overhead().value for key in shared)
+        for name, own in found.items()
+        if shared
+    }
+    rows = [[name, duration(value)] for name, value in medians.items()]
+    if len(medians) == 2:
+        less, more = sorted(medians, key=lambda name: medians[name])
+        ratio = statistics.median(ratios_of(found[more], found[less]))
+        rows.append([f"{more} by {less}, case by case", times(ratio)])
+    return TableBlock(_BESIDE, Table(["engine", "median"], rows), "Less is better.")
+
+
+def counts_block(results: Sequence[CaseResult]) -> TableBlock:
+    """Per engine: how many cases are done, invalid, skipped and failed."""
+    found = Counter[tuple[str, str]]((one.engine, one.status) for one in results)
+    columns = [
+        Column[str]("engine", lambda engine: engine),
+        *(
+            Column[str](status, lambda engine, status=status: found[engine, status])  # type: ignore[misc]
+            for status in ("done", "invalid", "skipped", "failed")
+        ),
+    ]
+    engines = sorted({one.engine for one in results})
+    return TableBlock("Cases", table_of(columns, engines), media=EVERYWHERE)
+
+
+def _run_blocks(studies: Sequence[Study]) -> list[Block]:
+    if not studies:
+        return [Text("No run is there to be shown task by task.")]
+    most = most_tasks(studies)
+    return [
+        Text(
+            "For each engine the case with the least and the one with the most data, on the most"
+            " cores: the cost of their workers besides the tasks themselves, and below each run by"
+            " itself. `gridbench report` with the folder of any other run shows that one."
+        ),
+        Chart("cost", "Cost of the single runs, per worker"),
+        *(
+            Template("scenario/run.html", {"run": run_section(one, number, most)})
+            for number, one in enumerate(studies)
+        ),
+    ]
+
+
+def _single_runs(cells: Sequence[MeasuredCase]) -> list[Study]:
+    """For each engine the case with the least and with the most data, of the most cores."""
+    chosen: list[CaseResult] = []
+    for engine in engines_of(cell.one for cell in cells):
+        own = [
+            cell.one
+            for cell in cells
+            if cell.one.engine == engine and cell.one.tasks <= _MOST_TASKS and cell.one.folder
+        ]
+        # Plots of cores without work show little.
+        own = [one for one in own if one.tasks >= one.cores] or own
+        own.sort(key=lambda one: (one.cores, _data_of(one), one.tasks))
+        most = [one for one in own if one.cores == own[-1].cores]
+        chosen += {one.identity: one for one in (*most[:1], *most[-1:])}.values()
+    studies = []
+    for one in chosen:
+        assert one.folder is not None
+        try:
+            (run,) = load_runs([one.folder])
+        except InputError:  # the run's folder was removed; the results have its figures
+            continue
+        studies.append(study(replace(run, name=f"{one.case}, {one.engine}")))
+    return studies
+
+
+def _data_of(one: CaseResult) -> int:
+    return one.bytes_in + one.bytes_out + one.bytes_shared
+
+
+def _case_blocks(results: Sequence[CaseResult]) -> list[Block]:
+    ordered = sorted(
+        results, key=lambda r: (r.cores, r.tasks, r.sleep_s, _data_of(r), r.engine, r.round)
+    )
+    columns = [
+        Column[CaseResult]("case", lambda one: one.case),
+        Column("engine", lambda one: one.engine, words=True),
+        Column("", _status, words=True),
+        Column("total", lambda one: _duration(one.total_s)),
+        Column("ideal", lambda one: _duration(one.ideal_s)),
+        Column("total less ideal", lambda one: _duration(one.overhead_s)),
+        Column("efficiency", _efficiency),
+        *(_part(head, name) for head, name in _PARTS),
+    ]
+    left_out = [one for one in results if one.status != "done"]
+    reasons = [
+        Column[CaseResult]("engine", lambda one: one.engine),
+        Column("case", lambda one: one.case, words=True),
+        Column("status", _status, words=True),
+        Column("why", lambda one: one.reason, words=True),
+    ]
+    return [
+        Text(
+            "The four last columns are parts of the cost, per worker; see Single runs for their"
+            " meaning."
+        ),
+        TableBlock(
+            f"{counted(len(results), 'result')} as a table",
+            table_of(columns, ordered, row_style=_row_style),
+            folded=True,
+            media=PAGE,
+        ),
+        TableBlock(
+            "Not measured, or not counted",
+            table_of(reasons, left_out, style="left"),
+            folded=len(left_out) > _FOLDED,
+            otherwise="Every case was measured, and counts.",
+            media=PAGE,
+        ),
+    ]
+
+
+_PARTS = (
+    ("start-up", "start_up"),
+    ("dispatch", "dispatch"),
+    ("input", "input"),
+    ("return", "output"),
+)
+
+
+def _part(head: str, name: str) -> Column[CaseResult]:
+    return Column(head, lambda one: _duration(one.figures.get(f"part_{name}")))
+
+
+def _duration(seconds: float | None) -> str | None:
+    return None if seconds is None else duration(seconds)
+
+
+def _status(one: CaseResult) -> Cell:
+    return Cell(one.status, style="bad" if one.status == "failed" else "")
+
+
+def _row_style(one: CaseResult) -> str:
+    return "" if one.status == "done" else "uncounted"
+
+
+def _efficiency(one: CaseResult) -> str:
+    return NOTHING if not one.total_s or one.ideal_s is None else percent(one.ideal_s / one.total_s)
+
+
+def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
+    machine = header.machine
+    parts = [
+        ", ".join(engines_of(results)),
+        f"tasks {tasks_of(header).told}" if measured_here(header) else "",
+        counted(len(results), "result"),
+        f"on {machine['host']}" if machine.get("host") else "",
+        str(machine.get("processor") or ""),
+        f"{machine['cores']} processors" if machine.get("cores") else "",
+        header.started[:10],
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+# ---- Several scenarios
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFolder:
+    """A folder of results."""
+
+    path: Path
+    header: Header
+    results: list[CaseResult]
+
+    @property
+    def scenario(self) -> int:
+        """1 to 6."""
+        return int(self.header.options.get("scenario", 1))
+
+    @property
+    def engines(self) -> list[str]:
+        """The engines that were measured."""
+        return engines_of(self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPart:
+    """Folders of one scenario whose engines were measured in the same way on the same machine: they
+    stand side by side as if they were from one folder."""
+
+    folders: tuple[ScenarioFolder, ...]
+    name: str
+    """The scenario's number, with the folders if other parts have the same number."""
+
+    @property
+    def scenario(self) -> int:
+        """1 to 6."""
+        return self.folders[0].scenario
+
+    @property
+    def header(self) -> Header:
+        """Of the first folder; the options of the others are the same."""
+        return self.folders[0].header
+
+    @property
+    def results(self) -> list[CaseResult]:
+        """Of all folders."""
+        return [result for folder in self.folders for result in folder.results]
+
+    @property
+    def cells(self) -> list[MeasuredCase]:
+        """The measured cases."""
+        return cells_of(self.results)
+
+    @property
+    def title(self) -> str:
+        """`4. Delay by input data`."""
+        where = self.name.removeprefix(str(self.scenario))
+        return f"{self.scenario}. {TITLES[self.scenario]}{where}"
+
+    def notices(self) -> list[str]:
+        """Its caveats."""
+        groups = [folder.results for folder in self.folders]
+        return notices(self.header, self.results, self.cells, groups)
+
+
+def parts_of(paths: Sequence[Path]) -> list[ScenarioPart]:
+    """All folders, in the order given. InputError if one cannot be read."""
+    groups: list[list[ScenarioFolder]] = []
+    for path in paths:
+        folder = ScenarioFolder(path, *read_results(path))
+        group = next((group for group in groups if _belongs(folder, group)), None)
+        if group is None:
+            groups.append([folder])
+        else:
+            group.append(folder)
+    count = Counter(group[0].scenario for group in groups)
+    return [_part_of(group, named=count[group[0].scenario] > 1) for group in groups]
+
+
+def _belongs(folder: ScenarioFolder, group: Sequence[ScenarioFolder]) -> bool:
+    """Whether the folder is like the others, with other engines. Results of an engine in two
+    folders are no repetitions: something may have changed between them."""
+    first = group[0].header
+    return (
+        folder.header.options == first.options
+        and folder.header.machine == first.machine
+        and not any(set(folder.engines) & set(other.engines) for other in group)
+    )
+
+
+def _part_of(group: Sequence[ScenarioFolder], *, named: bool) -> ScenarioPart:
+    number = str(group[0].scenario)
+    where = ", ".join(str(folder.path) for folder in group)
+    return ScenarioPart(tuple(group), f"{number} ({where})" if named else number)
+
+
+def overall_document(folders: Sequence[Path], base: Path) -> Document:
+    """Several folders: each question with its answer, and the engines compared. `base`: where the
+    page is, for its links. InputError if a folder cannot be read."""
+    parts = sorted(parts_of(folders), key=lambda part: part.scenario)
+    results = [result for part in parts for result in part.results]
+    cells = [cell for part in parts for cell in part.cells]
+    return Document(
+        kind="gridbench scenarios",
+        title="gridbench scenarios",
+        heading="Scenarios",
+        subheading=", ".join(engines_of(results)),
+        sentences=[verdict(cells)],
+        notices=_grouped((part.name, line) for part in parts for line in part.notices()),
+        summary=[medians_block(cells), counts_block(results)],
+        sections=[
+            *(
+                Section(f"part-{number}", part.title, _part_blocks(part, number, base))
+                for number, part in enumerate(parts)
+            ),
+            Section("engines", "Engines side by side", [_compared(cells)]),
+        ],
+        engines=engines_of(results),
+    )
+
+
+def _part_blocks(part: ScenarioPart, number: int, base: Path) -> list[Block]:
+    cells = part.cells
+    charts = [plot.chart() for plot in plots_of(part.scenario, cells)[:1]]
+    pages = [
+        [
+            ", ".join(folder.engines),
+            Cell(
+                f"All of scenario {part.scenario}", link=os.path.relpath(folder.path / REPORT, base)
+            ),
+        ]
+        for folder in part.folders
+    ]
+    return [
+        Text(QUESTIONS[part.scenario], WRITTEN),
+        *_answers(part.header, cells),
+        # Two parts can be from the same scenario.
+        *(replace(chart, name=f"{chart.name}-{number}") for chart in charts),
+        *(
+            replace(block, folded=True) if isinstance(block, TableBlock) else block
+            for block in published_blocks(part.scenario, cells)
+        ),
+        TableBlock("", Table(["engines", "page"], pages, style="left"), media=PAGE),
+    ]
+
+
+def _grouped(lines: Iterable[tuple[str, str]]) -> list[str]:
+    """Each line once, with the names of the parts it is from."""
+    said: dict[str, list[str]] = {}
+    for name, line in lines:
+        said.setdefault(line, []).append(name)
+    return [
+        f"{'Scenario' if len(names) == 1 else 'Scenarios'} {', '.join(names)}: {line}"
+        for line, names in said.items()
+    ]
+
+
+def _compared(cells: Sequence[MeasuredCase]) -> TableBlock:
+    found = overheads(cells) or overheads(cells, disturbed=True)
+    engines = engines_of(cell.one for cell in cells)
+
+    def ratio(engine: str, other: str) -> str:
+        ratios = ratios_of(found.get(engine, {}), found.get(other, {}))
+        if engine == other or not ratios:
+            return NOTHING
+        return f"{plain(statistics.median(ratios))} ({counted(len(ratios), 'case')})"
+
+    columns = [
+        Column[str]("", lambda engine: engine),
+        *(
+            Column[str](f"against {other}", lambda engine, other=other: ratio(engine, other))  # type: ignore[misc]
+            for other in engines
+        ),
+    ]
+    return TableBlock(
+        "",
+        table_of(columns, engines if len(engines) > 1 else []),
+        "Over the cases that count on both engines: the median of the ratio of total less ideal"
+        " time. Below 1 is less overhead.",
+        otherwise="Only one engine was measured.",
+    )
