@@ -55,8 +55,8 @@ def test_scenarios_stand_beside_what_is_published(tmp_path: Path) -> None:
         write_folder(tmp_path / f"scenario-{number}", number, all_done(number))
     text = kind_of([tmp_path]).markdown([tmp_path])
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
-        "## Scenario 3: Start-up cost",
-        "## Scenario 6: Work split into n tasks",
+        "## 3. Start-up cost",
+        "## 6. Work split into n tasks",
     ]
     heads = [row for row in rows(text) if SYMPHONY in row]
     assert heads == [["", SYMPHONY, NINFG, "gridrpc-native"]] * 4
