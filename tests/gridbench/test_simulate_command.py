@@ -20,13 +20,14 @@ from gridbench.printing import Printing
 from gridbench.run.load import load_run
 from gridbench.run.recorder import make_places
 from gridbench.simulate import command
-from gridbench.simulate.command import SimulationRequest, run_simulation
+from gridbench.simulate.command import run_simulation
 from gridbench.simulate.comparison import (
     FittedSystems,
     SimulatedFigure,
     against_published,
     against_runs,
 )
+from gridbench.simulate.options import SimulationParameters
 from gridbench.simulate.profiles import SYSTEMS, system
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import parse_sweep
@@ -72,7 +73,7 @@ def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
 def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         run_simulation(
-            SimulationRequest(profile=name, cores=5, sleep=1.0, printing=Printing(as_json=True))
+            SimulationParameters(profile=name, cores=5, sleep=1.0), Printing(as_json=True)
         )
         == 0
     )
@@ -84,14 +85,13 @@ def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_folder_is_like_that_of_a_run(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    request = SimulationRequest(
+    request = SimulationParameters(
         profile="ninfg",
         cores=4,
         tasks=12,
         sleep=1.0,
-        input="10KB",
+        input=10 * 1024,
         out=out,
-        printing=Printing(as_json=True),
     )
     assert run_simulation(request) == 0
     record, table = load_run(out)
@@ -109,8 +109,8 @@ def test_a_sweep_makes_a_table_and_a_page(
     driver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "sweep"
-    request = SimulationRequest(
-        profile="symphony", cores=1, sleep=1.0, input="1MB", sweep="cores=10,20,40", out=out
+    request = SimulationParameters(
+        profile="symphony", cores=1, sleep=1.0, input=1 << 20, sweep="cores=10,20,40", out=out
     )
     assert run_simulation(request) == 0
     printed = capsys.readouterr().out
@@ -141,7 +141,7 @@ def test_a_sweep_makes_a_table_and_a_page(
 def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
     sweep = parse_sweep(text)
     assert (sweep.axis.name, list(sweep.values)) == (name, values)
-    request = SimulationRequest(profile="gridrpc", cores=2, sweep=text)
+    request = SimulationParameters(profile="gridrpc", cores=2, sweep=text)
     made = [command._varied(request, system("gridrpc"), sweep, value) for value in sweep.values]
     assert len({(work, on.link) for work, on in made}) == len(values)
 
@@ -196,7 +196,7 @@ def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         "1,000,000 tasks on 100,000 cores need about 1.537 GB of memory, and 1.537 GB are available"
     )
     with pytest.raises(InputError, match=told):
-        run_simulation(SimulationRequest(profile="gridrpc", cores=100_000))
+        run_simulation(SimulationParameters(profile="gridrpc", cores=100_000))
 
 
 @pytest.mark.parametrize("sweep", [None, "cores=5000,6000"])
@@ -215,7 +215,7 @@ def test_an_interrupted_simulation_ends_at_once_and_writes_nothing(
     monkeypatch.setattr(command.Progress, "begin", interrupted)
     out = tmp_path / "out"
     assert (
-        run_simulation(SimulationRequest(profile="gridrpc", cores=5000, sweep=sweep, out=out))
+        run_simulation(SimulationParameters(profile="gridrpc", cores=5000, sweep=sweep, out=out))
         == 130
     )
     assert list(out.iterdir()) == []
@@ -223,7 +223,7 @@ def test_an_interrupted_simulation_ends_at_once_and_writes_nothing(
 
 
 def test_a_sweep_replaces_only_a_sweep_and_only_if_told_to(tmp_path: Path) -> None:
-    request = SimulationRequest(
+    request = SimulationParameters(
         profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path
     )
     assert run_simulation(replace(request, out=tmp_path / "new" / "below")) == 0
@@ -236,11 +236,11 @@ def test_a_sweep_replaces_only_a_sweep_and_only_if_told_to(tmp_path: Path) -> No
         run_simulation(longer)
     assert "add --force to replace the sweep" in str(refused.value)
     assert (tmp_path / "sweep.json").read_text() == before
-    assert run_simulation(replace(longer, replace=True)) == 0
+    assert run_simulation(replace(longer, force=True)) == 0
     assert (tmp_path / "sweep.json").read_text() != before
     (tmp_path / "notes.txt").touch()
     with pytest.raises(InputError, match="is not empty") as refused:
-        run_simulation(replace(longer, replace=True))
+        run_simulation(replace(longer, force=True))
     assert "--force" not in str(refused.value)
 
 
@@ -257,7 +257,9 @@ def test_a_sweep_that_is_interrupted_keeps_what_is_done(
     monkeypatch.setattr(command.Progress, "begin", interrupted)
     out = tmp_path / "out"
     assert (
-        run_simulation(SimulationRequest(profile="gridrpc", cores=1, sweep="cores=1,2,3", out=out))
+        run_simulation(
+            SimulationParameters(profile="gridrpc", cores=1, sweep="cores=1,2,3", out=out)
+        )
         == 130
     )
     values = json.loads((out / "sweep.json").read_text())
@@ -267,11 +269,10 @@ def test_a_sweep_that_is_interrupted_keeps_what_is_done(
 
 
 def test_a_sweep_is_told_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    request = SimulationRequest(
+    request = SimulationParameters(
         profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path / "out",
-        printing=Printing(as_json=True),
     )  # fmt: skip
-    assert run_simulation(request) == 0
+    assert run_simulation(request, Printing(as_json=True)) == 0
     values = told(capsys)
     assert (tmp_path / "out" / "sweep.json").read_text() == json.dumps(values, indent=2) + "\n"
     assert values["sweep"] == "cores"
@@ -308,10 +309,8 @@ def test_it_is_told_which_run_is_simulated(results: Path) -> None:
 def test_real_runs_are_simulated_and_compared(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = SimulationRequest(
-        profile="gridrpc", cores=1, against=str(results), printing=Printing(as_json=True)
-    )
-    assert run_simulation(request) == 0
+    request = SimulationParameters(profile="gridrpc", cores=1, against=str(results))
+    assert run_simulation(request, Printing(as_json=True)) == 0
     found = json.loads(capsys.readouterr().out)[0]
     # They were made by this simulator with these very times of tasks.
     assert [row["what"] for row in found["rows"]] == ["cold", "warm"]
@@ -322,7 +321,9 @@ def test_real_runs_are_simulated_and_compared(
 def test_comparisons_are_printed_for_people(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_simulation(SimulationRequest(profile="gridrpc", cores=1, against=str(results))) == 0
+    assert (
+        run_simulation(SimulationParameters(profile="gridrpc", cores=1, against=str(results))) == 0
+    )
     printed = capsys.readouterr().out
     assert "gridrpc against gridrpc-native" in printed
     assert "where that is more than 20 % of the total" in " ".join(printed.split())
@@ -350,7 +351,7 @@ def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
 
 
 def test_runs_of_no_such_engine_are_refused(results: Path) -> None:
-    request = SimulationRequest(profile="gridrpc", cores=1, against=str(results), engine="ray")
+    request = SimulationParameters(profile="gridrpc", cores=1, against=str(results), engine="ray")
     with pytest.raises(InputError) as caught:
         run_simulation(request)
     assert "there are runs of gridrpc-native" in str(caught.value)

@@ -20,15 +20,14 @@ from gridbench.model.spans import Span
 from gridbench.printing import Printing
 from gridbench.quantities import LARGEST_KB, LONGEST_TIME
 from gridbench.simulate import cases, command
-from gridbench.simulate.command import SimulationRequest
-from gridbench.simulate.options import simulate as options
+from gridbench.simulate.command import SimulationParameters
 from gridbench.simulate.profile_file import profile_text, read_profile, system_of
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import MOST_CORES, MOST_TASKS, SimulatedWorkload
 from gridbench.simulate.sweep import Swept, parse_sweep
 from test_simulate_shown import ACCOUNT
 
-ASKED = SimulationRequest(profile="gridrpc", cores=4)
+ASKED = SimulationParameters(profile="gridrpc", cores=4)
 NINFG = system("ninfg")
 
 
@@ -42,10 +41,9 @@ def test_without_more_said_each_core_has_ten_tasks_of_30_seconds() -> None:
     assert work.seed == 1
     assert command._work(replace(ASKED, tasks_per_core=3)).tasks == 12
     assert command._work(replace(ASKED, tasks=7)).tasks == 7
-    assert (ASKED.far, ASKED.replace, ASKED.show) == (False, False, False)
-    told = {one.name: one.default for one in options.params}
-    assert (told["sleep"], told["seed"], told["cores"]) == (30.0, 1, 100)
-    assert (told["bytes_in_each"], told["shared"], told["bytes_out_each"]) == ("0", "0", "0")
+    assert (ASKED.far, ASKED.force, ASKED.show) == (False, False, False)
+    usual = SimulationParameters()
+    assert (usual.sleep, usual.seed, usual.cores) == (30.0, 1, 100)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ def test_as_much_as_memory_holds_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_profile_is_shown_as_its_file_and_nothing_else(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    request = SimulationRequest(
+    request = SimulationParameters(
         profile="ninfg", cores=1, show=True, link="100mbit", node_link="10mbit"
     )
     assert command.run_simulation(request) == 0
@@ -254,11 +252,10 @@ def test_predicted_cases_are_printed(
 ) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
-    asked = SimulationRequest(
+    asked = SimulationParameters(
         profile=str(path), cores=1, cases=("cores=2,4", "tasks=8", "sleep=0.02"),
-        printing=Printing(as_json=True),
     )  # fmt: skip
-    assert command.run_simulation(asked) == 0
+    assert command.run_simulation(asked, Printing(as_json=True)) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["case"]["cores"] for row in rows] == [2, 4]
     situation = Situation(cores=4, sleep=np.full(8, 0.02))

@@ -1,14 +1,14 @@
-"""The whole of `gridbench simulate`."""
+"""`gridbench simulate`: a run, a sweep, a comparison, or predicted cases."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console
 
 from gridbench.atomic_write import write_file
 from gridbench.engines.default import DEFAULT_ENGINE
@@ -20,7 +20,7 @@ from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Tasks
-from gridbench.quantities import LONGEST_TIME, parse_size, parse_stddev
+from gridbench.quantities import LONGEST_TIME, parse_stddev
 from gridbench.results_folder import default_folder, unusable
 from gridbench.run.machine import available_memory
 from gridbench.run.recorder import make_places, replaceable
@@ -41,13 +41,13 @@ from gridbench.simulate.document import (
     heading,
     sweep_document,
 )
+from gridbench.simulate.options import SimulationParameters
 from gridbench.simulate.profile_file import profile_text, system_of
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import STDDEV_SHARE, SimulationSweep, Swept, parse_sweep
 from gridbench.simulate.systems import System
 from gridbench.simulate.timeline import table_of, write_folder
 
-_TASKS_PER_CORE = 10
 _BYTES_PER_TASK = 1_500
 _BYTES_PER_CORE = 1_500
 """Memory that a simulation takes, as measured with a million tasks on 100,000 cores, and more."""
@@ -55,64 +55,27 @@ _PAGE = "sweep.html"
 _VALUES = "sweep.json"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SimulationRequest:
-    """What the command line asks for."""
-
-    profile: str
-    """A name, or the path of a file."""
-    cores: int
-    tasks: int | None = None
-    """None: as many for each core as `tasks_per_core` says."""
-    tasks_per_core: int | None = None
-    sleep: float = 30.0
-    stddev: str = "0"
-    """A time, or a share of the mean such as `50%`."""
-    input: str = "0"
-    shared: str = "0"
-    output: str = "0"
-    link: str | None = None
-    node_link: str | None = None
-    """Of each worker's own link."""
-    start_up: float | None = None
-    seed: int = 1
-    sweep: str | None = None
-    against: str | None = None
-    """A folder of runs, or `published`."""
-    engine: str | None = None
-    """Whose model is meant in a file, and whose runs in such a folder; None: all models, for cases,
-    and else those of the engine that is the usual one."""
-    cases: Sequence[str] = ()
-    """Values of parameters of a fitted model, such as `clients=10,20`."""
-    far: bool = False
-    """Predict such cases also where they are far from what was measured."""
-    out: Path | None = None
-    replace: bool = False
-    show: bool = False
-    """Print the profile as a file, and nothing else."""
-    printing: Printing = field(default_factory=Printing)
-
-
 class Progress(Tasks):
-    """Tasks that have come back, of one run after another."""
+    """Tasks that have come back, of one run after another; what is printed, and Ctrl-C."""
 
-    def __init__(self, console: Console, interrupt: Interrupt) -> None:
-        super().__init__(console, transient=True)
-        self._interrupt = interrupt
+    def __init__(self, printing: Printing, interrupt: Interrupt) -> None:
+        super().__init__(printing.progress(), transient=True)
+        self.printing, self.interrupt = printing, interrupt
 
     def watch(self, done: int) -> None:
         """So many tasks have come back. Raises Stopped if the user has asked for an end."""
-        self._interrupt.check()
+        self.interrupt.check()
         self.update(done)
 
 
-def run_simulation(request: SimulationRequest) -> int:
-    """Do what is asked for; the exit status. Raises InputError."""
+def run_simulation(request: SimulationParameters, printing: Printing | None = None) -> int:
+    """Predict, simulate, sweep or compare; the exit status. Raises InputError."""
+    printing = printing or Printing()
     if request.cases:
-        return _predict(request)
+        return _predict(request, printing)
     fitted = _fitted(request)
     if fitted and request.against not in (None, PUBLISHED):
-        return _watched(request, lambda progress, _: _compare(request, fitted, progress))
+        return _watched(printing, lambda progress: _compare(request, fitted, progress))
     chosen = fitted.only() if fitted else system_of(request.profile)
     if request.link is not None:
         chosen = chosen.on_link(parse_rate("--link", request.link))
@@ -122,33 +85,30 @@ def run_simulation(request: SimulationRequest) -> int:
         click.echo(profile_text(chosen), nl=False)
         return 0
     if request.against is not None:
-        return _watched(request, lambda progress, _: _compare(request, chosen, progress))
+        return _watched(printing, lambda progress: _compare(request, chosen, progress))
     if request.sweep is not None:
         sweep = parse_sweep(request.sweep)
-        return _watched(
-            request,
-            lambda progress, interrupt: _sweep(request, chosen, sweep, progress, interrupt),
-        )
-    return _watched(request, lambda progress, _: _single(request, chosen, progress))
+        return _watched(printing, lambda progress: _sweep(request, chosen, sweep, progress))
+    return _watched(printing, lambda progress: _single(request, chosen, progress))
 
 
-def _predict(request: SimulationRequest) -> int:
+def _predict(request: SimulationParameters, printing: Printing) -> int:
     if not request.profile.endswith(".json"):
         raise InputError(
             f"--case: `{request.profile}` is not a fitted model",
             remedy="give --profile a file that `gridbench model --out` has written",
         )
     found = predict(Path(request.profile), request.cases, request.engine, far=request.far)
-    print_document(request.printing.tables(), cases_document(found))
-    request.printing.document(lambda: [one.to_dict() for one in found.rows])
+    print_document(printing.tables(), cases_document(found))
+    printing.document(lambda: [one.to_dict() for one in found.rows])
     return 0
 
 
-def _watched(request: SimulationRequest, do: Callable[[Progress, Interrupt], int]) -> int:
+def _watched(printing: Printing, do: Callable[[Progress], int]) -> int:
     """Do it with a progress bar, and with a clean end if the user wants one."""
-    with Interrupt() as interrupt, Progress(request.printing.progress(), interrupt) as progress:
+    with Interrupt() as interrupt, Progress(printing, interrupt) as progress:
         try:
-            return do(progress, interrupt)
+            return do(progress)
         except Stopped:
             click.echo(
                 "gridbench: the simulation was interrupted, and nothing was written", err=True
@@ -156,34 +116,32 @@ def _watched(request: SimulationRequest, do: Callable[[Progress, Interrupt], int
             return interrupt.exit_status
 
 
-def _fitted(request: SimulationRequest) -> FittedSystems | None:
+def _fitted(request: SimulationParameters) -> FittedSystems | None:
     """What `gridbench model` has written, if that is asked for."""
     if not request.profile.endswith(".json"):
         return None
     return read_fitted(Path(request.profile), request.engine or DEFAULT_ENGINE)
 
 
-def _work(request: SimulationRequest, cores: int | None = None) -> SimulatedWorkload:
+def _work(request: SimulationParameters) -> SimulatedWorkload:
     if request.tasks is not None and request.tasks_per_core is not None:
         raise InputError(
             "--tasks and --tasks-per-core cannot both be given", remedy="leave one of them out"
         )
-    cores = request.cores if cores is None else cores
-    per_core = request.tasks_per_core or _TASKS_PER_CORE
     seconds, share = parse_stddev("--stddev", request.stddev)
     return SimulatedWorkload(
-        cores=cores,
-        tasks=cores * per_core if request.tasks is None else request.tasks,
+        cores=request.cores,
+        tasks=request.task_count,
         sleep=request.sleep,
         stddev=seconds + share * request.sleep,
-        bytes_in=parse_size("--input-per-task", request.input),
-        bytes_shared=parse_size("--shared", request.shared),
-        bytes_out=parse_size("--output-per-task", request.output),
+        bytes_in=request.input,
+        bytes_shared=request.shared,
+        bytes_out=request.output,
         seed=request.seed,
     )
 
 
-def _check(request: SimulationRequest, works: Sequence[SimulatedWorkload]) -> None:
+def _check(request: SimulationParameters, works: Sequence[SimulatedWorkload]) -> None:
     """Refuse what cannot be done, before anything is begun."""
     start_up = request.start_up
     if start_up is not None and not 0 <= start_up <= LONGEST_TIME:
@@ -201,12 +159,12 @@ def _check(request: SimulationRequest, works: Sequence[SimulatedWorkload]) -> No
             )
 
 
-def _single(request: SimulationRequest, chosen: System, progress: Progress) -> int:
+def _single(request: SimulationParameters, chosen: System, progress: Progress) -> int:
     work = _work(request)
     _check(request, [work])
     folder = request.out
     if folder is not None:
-        old = replaceable(folder, replace=request.replace)
+        old = replaceable(folder, replace=request.force)
         folder = make_places(folder, [chosen.name], old)[chosen.name]
     progress.begin(heading(work), work.tasks)
     done = simulate(work, chosen, start_up=request.start_up, watch=progress.watch)
@@ -214,10 +172,10 @@ def _single(request: SimulationRequest, chosen: System, progress: Progress) -> i
     told = account(done, table, progress.watch)
     if folder is not None:
         write_folder(folder, done, table)
-    print_document(request.printing.tables(), account_document(told))
-    request.printing.document(told.to_dict)
+    print_document(progress.printing.tables(), account_document(told))
+    progress.printing.document(told.to_dict)
     if folder is not None:
-        request.printing.say(f"results: {folder}")
+        progress.printing.say(f"results: {folder}")
     return 0
 
 
@@ -225,11 +183,10 @@ def _single(request: SimulationRequest, chosen: System, progress: Progress) -> i
 
 
 def _sweep(
-    request: SimulationRequest,
+    request: SimulationParameters,
     chosen: System,
     sweep: SimulationSweep,
     progress: Progress,
-    interrupt: Interrupt,
 ) -> int:
     cases = [_varied(request, chosen, sweep, value) for value in sweep.values]
     _check(request, [work for work, _ in cases])
@@ -250,46 +207,36 @@ def _sweep(
     write_file(folder / _VALUES, json.dumps(swept.to_dict(), indent=2) + "\n")
     document = sweep_document(swept)
     write_page(document, folder / _PAGE)
-    print_document(request.printing.tables(), document)
-    request.printing.document(swept.to_dict)
-    request.printing.say(f"page: {folder / _PAGE}")
+    print_document(progress.printing.tables(), document)
+    progress.printing.document(swept.to_dict)
+    progress.printing.say(f"page: {folder / _PAGE}")
     if stopped:
         left = len(cases) - len(accounts)
         click.echo(f"gridbench: interrupted; the last {left} are missing", err=True)
-    return interrupt.exit_status if stopped else 0
+    return progress.interrupt.exit_status if stopped else 0
 
 
 def _varied(
-    request: SimulationRequest, chosen: System, sweep: SimulationSweep, value: float
+    request: SimulationParameters, chosen: System, sweep: SimulationSweep, value: float
 ) -> tuple[SimulatedWorkload, System]:
     """The work and the system with this value."""
-    name = sweep.axis.name
-    if name == "link":
-        return _work(request), chosen.on_link(value)
-    if name == "node-link":
-        return _work(request), chosen.behind(value)
-    if name == "cores":
-        return _work(request, int(value)), chosen
-    if name == "tasks":
-        request = replace(request, tasks=int(value))
-    elif name == "tasks-per-core":
-        request = replace(request, tasks_per_core=int(value))
-    elif name == "sleep":
-        request = replace(request, sleep=value)
-    elif name == STDDEV_SHARE:
-        request = replace(request, stddev=f"{value * 100:g}%")
-    elif name == "stddev":
-        request = replace(request, stddev=f"{value:g}")
-    elif name == "input":
-        request = replace(request, input=f"{value:.0f}")
-    elif name == "shared":
-        request = replace(request, shared=f"{value:.0f}")
-    else:
-        request = replace(request, output=f"{value:.0f}")
-    return _work(request), chosen
+    match sweep.axis.name:
+        case "link":
+            return _work(request), chosen.on_link(value)
+        case "node-link":
+            return _work(request), chosen.behind(value)
+        case "cores" | "tasks" | "tasks-per-core" as name:
+            changed: dict[str, Any] = {name.replace("-", "_"): int(value)}
+        case "stddev":
+            changed = {"stddev": f"{value:g}"}
+        case name if name == STDDEV_SHARE:
+            changed = {"stddev": f"{value * 100:g}%"}
+        case name:
+            changed = {name: value}
+    return _work(replace(request, **changed)), chosen
 
 
-def _sweep_folder(request: SimulationRequest) -> Path:
+def _sweep_folder(request: SimulationParameters) -> Path:
     folder = request.out or default_folder()
     ours = {_PAGE, _VALUES}
     try:
@@ -297,7 +244,7 @@ def _sweep_folder(request: SimulationRequest) -> Path:
         held = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise unusable(folder, error) from None
-    if held - ours or (held and not request.replace):
+    if held - ours or (held and not request.force):
         raise InputError(
             "the output folder is not empty",
             file=folder,
@@ -310,7 +257,11 @@ def _sweep_folder(request: SimulationRequest) -> Path:
 # Reality.
 
 
-def _compare(request: SimulationRequest, chosen: System | FittedSystems, progress: Progress) -> int:
+def _compare(
+    request: SimulationParameters,
+    chosen: System | FittedSystems,
+    progress: Progress,
+) -> int:
     assert request.against is not None
     found: list[SimulationComparison]
     if request.against == PUBLISHED:
@@ -322,6 +273,6 @@ def _compare(request: SimulationRequest, chosen: System | FittedSystems, progres
                 folder, chosen, request.engine or DEFAULT_ENGINE, progress.begin, progress.watch
             )
         ]
-    print_document(request.printing.tables(), comparison_document(found))
-    request.printing.document(lambda: [one.to_dict() for one in found])
+    print_document(progress.printing.tables(), comparison_document(found))
+    progress.printing.document(lambda: [one.to_dict() for one in found])
     return 0

@@ -1,24 +1,174 @@
-"""The options of `gridbench simulate`."""
+"""The parameters and the command of `gridbench simulate`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
-from gridbench.links.link_option import link_option
+from gridbench.links.link_option import DEFAULT_LINK
 from gridbench.printing import Printing, printing_options
-from gridbench.quantities import SECONDS, Count
-from gridbench.workload.options import (
-    input_option,
-    output_option,
-    seed_option,
-    shared_option,
-    stddev_option,
-)
+from gridbench.quantities import FLAG, PATH, SECONDS, SIZE, TEXT, Count, Quantity
+from gridbench.schema import declarations, option, options_of, read_parameters
+
+_TASKS_PER_CORE = 10
+
+
+class _CaseTexts(Quantity[tuple[str, ...]]):
+    """Values of parameters, as they are written."""
+
+    name = "cases"
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
+        """The texts, whose commas stand between values."""
+        del folder
+        return tuple(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationParameters:
+    """What is simulated, on which system, and what is shown of it."""
+
+    profile: str = option(
+        "--profile",
+        TEXT,
+        metavar="NAME|FILE",
+        help="System that you don't have: symphony, ninfg, condor, gridrpc, a profile (.toml), or"
+        " for `simulate` a model (.json).",
+        default="gridrpc",
+    )
+    cores: int = option(
+        "--cores",
+        Count(1, 1_000_000),
+        metavar="N",
+        help="Number of cores; each is a worker with one task at a time.",
+        default=100,
+    )
+    tasks: int | None = option(
+        "--tasks",
+        Count(1, 10_000_000),
+        metavar="N",
+        help="Number of tasks.",
+        default_text=f"{_TASKS_PER_CORE} for each core",
+    )
+    tasks_per_core: int | None = option(
+        "--tasks-per-core", Count(1, 10_000_000), metavar="K", help="Instead of --tasks."
+    )
+    sleep: float = option(
+        "--sleep", SECONDS, metavar="S", help="Mean time of a task.", default=30.0
+    )
+    stddev: str = option(
+        "--stddev",
+        TEXT,
+        metavar="SHARE|TIME",
+        help="Standard deviation of the times of tasks: a share of their mean, such as 50%, or a"
+        " time, such as 5s.",
+        default="0",
+    )
+    input: float = option(
+        "--input-per-task",
+        SIZE,
+        metavar="SIZE",
+        help="Input of each task, such as 10KB. 1 MB is 1,024 KB.",
+        default=0,
+    )
+    shared: float = option(
+        "--shared",
+        SIZE,
+        metavar="SIZE",
+        help="Data that is the same for all tasks.",
+        default=0,
+    )
+    output: float = option(
+        "--output-per-task", SIZE, metavar="SIZE", help="What each task returns.", default=0
+    )
+    link: str | None = option(
+        "--link",
+        TEXT,
+        metavar="RATE",
+        help="Rate of the links, such as 100mbit, in each direction.",
+        default_text=DEFAULT_LINK,
+    )
+    node_link: str | None = option(
+        "--node-link",
+        TEXT,
+        metavar="RATE",
+        help="Rate of each worker's own link.",
+        default_text="no limit",
+    )
+    start_up: float | None = option(
+        "--start-up",
+        SECONDS,
+        metavar="S",
+        help="Seconds until all workers have started; 0: they run already.",
+        default_text="the profile's",
+    )
+    seed: int = option(
+        "--seed",
+        Count(0, 2**31 - 1),
+        metavar="K",
+        help="Seed of what is random: the same seed gives the same order and times.",
+        default=1,
+    )
+    sweep: str | None = option(
+        "--sweep",
+        TEXT,
+        metavar="WHAT=LIST",
+        help="Vary one value: cores, tasks, tasks-per-core, sleep, stddev, input, shared, output,"
+        " link, node-link.",
+    )
+    against: str | None = option(
+        "--against",
+        TEXT,
+        metavar="DIR",
+        help="Simulate the runs in a folder of `gridbench run` or `gridbench scenario`, and"
+        " compare; or `published`.",
+    )
+    cases: tuple[str, ...] = option(
+        "--case",
+        _CaseTexts(),
+        metavar="WHAT=LIST",
+        help="Predict cases by a fitted model, with a range: cores, tasks, sleep, input, shared,"
+        " output of tasks; clients, size, operations of a data grid; workers of synchronised"
+        " rounds. May be given several times, for all combinations.",
+        default=(),
+        multiple=True,
+    )
+    far: bool = option(
+        "--far",
+        FLAG,
+        help="Predict such cases also more than ten times beyond what was measured.",
+        default=False,
+    )
+    engine: str | None = option(
+        "--engine",
+        TEXT,
+        metavar="NAME",
+        help="Which engine's model to take from a file of several, and whose runs with --against.",
+        default_text=f"{DEFAULT_ENGINE}; with --case all of the file",
+    )
+    out: Path | None = option(
+        "--out",
+        PATH,
+        metavar="DIR",
+        help="Write timeline, log and report there, or the page of a sweep.",
+    )
+    force: bool = option("--force", FLAG, help="Replace what is there.", default=False)
+    show: bool = option(
+        "--show", FLAG, help="Print the profile as a file, and exit.", default=False
+    )
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks."""
+        per_core = self.tasks_per_core or _TASKS_PER_CORE
+        return self.cores * per_core if self.tasks is None else self.tasks
 
 
 @click.command(
@@ -34,122 +184,9 @@ from gridbench.workload.options import (
         "gridbench simulate --profile model.json --case clients=20,40 --case size=1MB",
     ),
 )
-@click.option(
-    "--profile",
-    default="gridrpc",
-    show_default=True,
-    metavar="NAME|FILE",
-    help="System that you don't have: symphony, ninfg, condor, gridrpc, a profile (.toml), or for"
-    " `simulate` a model (.json).",
-)
-@click.option(
-    "--cores",
-    type=Count(1, 1_000_000),
-    default=100,
-    show_default=True,
-    metavar="N",
-    help="Number of cores; each is a worker with one task at a time.",
-)
-@click.option(
-    "--tasks",
-    type=Count(1, 10_000_000),
-    metavar="N",
-    help="Number of tasks. [default: 10 for each core]",
-)
-@click.option(
-    "--tasks-per-core", type=Count(1, 10_000_000), metavar="K", help="Instead of --tasks."
-)
-@click.option(
-    "--sleep",
-    type=SECONDS,
-    default=30.0,
-    show_default=True,
-    metavar="S",
-    help="Mean time of a task.",
-)
-@stddev_option
-@input_option
-@shared_option
-@output_option
-@link_option
-@click.option(
-    "--node-link",
-    metavar="RATE",
-    help="Of each worker's own link. [default: no limit]",
-)
-@click.option(
-    "--start-up",
-    type=SECONDS,
-    metavar="S",
-    help="Seconds until all workers have started; 0: they run already. [default: the profile's]",
-)
-@seed_option
-@click.option(
-    "--sweep",
-    metavar="WHAT=LIST",
-    help="Vary one value: cores, tasks, tasks-per-core, sleep, stddev, input, shared, output,"
-    " link, node-link.",
-)
-@click.option(
-    "--against",
-    metavar="DIR",
-    help="Simulate the runs in a folder of `gridbench run` or `gridbench scenario`, and compare; or"
-    " `published`.",
-)
-@click.option(
-    "--case",
-    "cases",
-    multiple=True,
-    metavar="WHAT=LIST",
-    help="Predict cases by a fitted model, with a range: cores, tasks, sleep, input, shared, output"
-    " of tasks; clients, size, operations of a data grid; workers of synchronised rounds. May be"
-    " given several times, for all combinations.",
-)
-@click.option(
-    "--far",
-    is_flag=True,
-    help="Predict such cases also more than ten times beyond what was measured.",
-)
-@click.option(
-    "--engine",
-    metavar="NAME",
-    help="Which engine's model to take from a file of several, and whose runs with --against."
-    f" [default: {DEFAULT_ENGINE}; with --case all of the file]",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write timeline, log and report there, or the page of a sweep.",
-)
-@click.option("--force", is_flag=True, help="Replace what is there.")
+@options_of(SimulationParameters)
 @printing_options
-@click.option("--show", is_flag=True, help="Print the profile as a file, and exit.")
-def simulate(
-    *,
-    profile: str,
-    cores: int,
-    tasks: int | None,
-    tasks_per_core: int | None,
-    sleep: float,
-    stddev: str | None,
-    bytes_in_each: str,
-    shared: str,
-    bytes_out_each: str,
-    link: str | None,
-    node_link: str | None,
-    start_up: float | None,
-    seed: int,
-    sweep: str | None,
-    against: str | None,
-    engine: str | None,
-    cases: tuple[str, ...],
-    far: bool,
-    out: Path | None,
-    force: bool,
-    show: bool,
-    printing: Printing,
-) -> None:
+def simulate(*, given: dict[str, Any], printing: Printing) -> None:
     """Simulate a workload on a system that is not here, old or new, with up to a million cores.
 
     Tasks go through the same model of a run as in `gridbench published`: client, links, perhaps a
@@ -159,50 +196,21 @@ def simulate(
 
     DIR then holds run.json, timeline.parquet, tasks.log and report.html, as after `gridbench run`.
     """
-    if cases or far:
-        _refuse_others(far_alone=not cases)
-    from gridbench.simulate.command import SimulationRequest, run_simulation
+    parameters = read_parameters(SimulationParameters, given)
+    if parameters.cases or parameters.far:
+        _refuse_others(given, far_alone=not parameters.cases)
+    from gridbench.simulate.command import run_simulation
 
-    sys.exit(
-        run_simulation(
-            SimulationRequest(
-                profile=profile,
-                cores=cores,
-                tasks=tasks,
-                tasks_per_core=tasks_per_core,
-                sleep=sleep,
-                stddev=stddev or "0",
-                input=bytes_in_each,
-                shared=shared,
-                output=bytes_out_each,
-                link=link,
-                node_link=node_link,
-                start_up=start_up,
-                seed=seed,
-                sweep=sweep,
-                against=against,
-                engine=engine,
-                cases=cases,
-                far=far,
-                out=out,
-                replace=force,
-                show=show,
-                printing=printing,
-            )
-        )
-    )
+    sys.exit(run_simulation(parameters, printing))
 
 
 _WITH_CASES = {"profile", "engine", "cases", "far"}
 """What counts for predicted cases; all else is of simulated tasks."""
 
 
-def _refuse_others(*, far_alone: bool) -> None:
+def _refuse_others(given: Mapping[str, Any], *, far_alone: bool) -> None:
     if far_alone:
         raise click.UsageError("--far is for cases that --case gives.")
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if given and name not in _WITH_CASES and name not in ("as_json", "quiet"):
-            raise click.UsageError(f"{parameter.opts[0]} is not for the cases of --case.")
+    for name, one, _ in declarations(SimulationParameters):
+        if name not in _WITH_CASES and one.given(given[name]):
+            raise click.UsageError(f"{one.flags[0]} is not for the cases of --case.")
