@@ -314,7 +314,7 @@ def batches(
     """The rounds in each batch of a case, if round n of it has results(n)."""
     done: list[CaseResult] = []
     key = all_done(3)[0].case
-    experiment = ScenarioExperiment([3], ScenarioParameters(engine_names=engines, rounds="auto"))
+    experiment = ScenarioExperiment([3], ScenarioParameters(engines=engines, rounds="auto"))
     experiment.grids[3] = [one for one in experiment.grids[3] if one.key == key]
     found = []
     with Interrupt() as interrupt, ExitStack() as stack:

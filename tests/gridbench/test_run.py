@@ -352,4 +352,4 @@ def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_there(
 def test_an_engine_is_asked_for_once(gridbench: Run, make_setup: MakeSetup) -> None:
     done = gridbench("run", make_setup(), *POOL, *POOL, "--out", "out")
     assert done.returncode == 2
-    assert "the engine `process-pool` is asked for twice" in done.stderr
+    assert "the engine `process-pool` occurs twice" in done.stderr

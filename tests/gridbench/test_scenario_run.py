@@ -272,7 +272,7 @@ def test_an_interrupted_scenario_keeps_what_it_has(
         (["1", "--time-scale", "-1"], "--time-scale: must be from 0"),
         (["1", "--time-scale", "nan"], "--time-scale: must be from 0"),
         (["1", "--stddev", "lots"], "--stddev: `lots` is not a deviation"),
-        (["1", "--limit", "0"], "--limit: must be from 1 ms"),
+        (["1", "--limit", "0"], "--limit: must be from 0.001 s"),
         (["1", "--case-limit", "inf"], "--case-limit: `inf` is not a time"),
         (["1", "--engine", "none-such"], "unknown engine `none-such`"),
         (["1", "--engine", "loky", "--engine", "loky"], "occurs twice"),

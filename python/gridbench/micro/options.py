@@ -13,24 +13,13 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.machine.policy import Policy
 from gridbench.micro.workloads import FULL, QUICK, Sizes
 from gridbench.printing import Printing
-from gridbench.quantities import AUTO, FLAG, PATH, ROUNDS, Quantity, Texts
+from gridbench.quantities import AUTO, FLAG, PATH, ROUNDS, Texts
 from gridbench.schema import argument, group, option, read_parameters
 from gridbench.shared_options import ResultsOptions, ServerNames, experiment_options
 from gridbench.workload.body import SLEEP
-from gridbench.workload.options import parse_body
+from gridbench.workload.options import TASK_BODY
 
 FOLDER = Path("runs", "micro")
-
-
-class TaskBody(Quantity[str]):
-    """What tasks do: see `parse_body`."""
-
-    name = "task"
-
-    def parse(self, option: str, value: Any, folder: Path | None = None) -> str:
-        """The body. InputError if it cannot be used here."""
-        del option, folder
-        return parse_body(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +54,7 @@ class MicroParameters:
     quick: bool = option("--quick", FLAG, help="Fewer and shorter measurements.", default=False)
     task: str = option(
         "--task",
-        TaskBody(),
+        TASK_BODY,
         metavar="TASK",
         help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
         " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",

@@ -24,6 +24,7 @@ from gridbench.quantities import (
     ROUNDS,
     TIME_SCALE,
     Quantity,
+    Texts,
     words,
 )
 from gridbench.schema import argument, group, option, option_from, read_parameters
@@ -55,20 +56,33 @@ class Words(Quantity[tuple[str, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunParameters:
-    """Which tasks run on which engines, where and how often."""
+class TaskRunOptions:
+    """How tasks run, of single runs and of scenarios."""
 
-    named: tuple[str, ...] = argument(
-        Words(), metavar="[SETUP.xml] [ENGINE]...", default=(), multiple=True
-    )
     engines: tuple[str, ...] = option(
         "--engine",
-        Words(),
+        Texts("engine"),
         metavar="NAME",
         help="Engine to measure; may be given several times.",
         default=(),
         default_text=DEFAULT_ENGINES,
         multiple=True,
+    )
+    task: str = option(
+        "--task",
+        TASK_BODY,
+        metavar="TASK",
+        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
+        default=SLEEP,
+        record="task",
+    )
+    time_scale: float | None = option(
+        "--time-scale",
+        TIME_SCALE,
+        metavar="F",
+        help="Multiply the time of every task by F; 0: tasks take no time.",
+        default_text="1, with --quick 0.01",
     )
     start: Literal["cold", "warm"] = option(
         "--start",
@@ -76,8 +90,38 @@ class RunParameters:
         help="Whether starting the workers counts (cold), or all have answered before t = 0"
         " (warm).",
         default="cold",
+        record="start",
     )
     where: ServerOptions = group(ServerOptions)
+    rounds: int | Literal["auto"] | None = option(
+        "--rounds",
+        ROUNDS,
+        metavar="N|auto",
+        help="How often each case is measured; auto: as often as the answer takes.",
+        default_text="auto; 1 for a single engine of `run` or `scenario`",
+    )
+    limit: float | None = option(
+        "--limit",
+        TIMEOUT,
+        metavar="S",
+        help="Seconds that all of it may take: nothing begins that would end later.",
+        default_text="any; 300 for the rounds of `run`",
+    )
+    check: bool = option(
+        "--check/--no-check",
+        FLAG,
+        help="Check every byte in a second, untimed pass.",
+        default=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParameters(TaskRunOptions):
+    """Which tasks run on which engines, where and how often."""
+
+    named: tuple[str, ...] = argument(
+        Words(), metavar="[SETUP.xml] [ENGINE]...", default=(), multiple=True
+    )
     cores: int | None = option(
         "--cores",
         CORES,
@@ -93,41 +137,6 @@ class RunParameters:
         metavar="DIR",
         help="Folder for the results; it must be new or empty.",
         default_text="runs/<time>",
-    )
-    time_scale: float | None = option(
-        "--time-scale",
-        TIME_SCALE,
-        metavar="F",
-        help="Multiply the time of every task by F; 0: tasks take no time.",
-        default_text="1, with --quick 0.01",
-    )
-    check: bool = option(
-        "--check/--no-check",
-        FLAG,
-        help="Check every byte in a second, untimed pass.",
-        default=True,
-    )
-    task: str = option(
-        "--task",
-        TASK_BODY,
-        metavar="TASK",
-        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
-        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
-        default=SLEEP,
-    )
-    rounds: int | Literal["auto"] | None = option(
-        "--rounds",
-        ROUNDS,
-        metavar="N|auto",
-        help="How often each case is measured; auto: as often as the answer takes.",
-        default_text="auto; 1 for a single engine of `run` or `scenario`",
-    )
-    limit: float | None = option(
-        "--limit",
-        TIMEOUT,
-        metavar="S",
-        help="Seconds that all of it may take: nothing begins that would end later.",
-        default_text="any; 300 for the rounds of `run`",
     )
     force: bool = option("--force", FLAG, help="Replace what is there.", default=False)
 

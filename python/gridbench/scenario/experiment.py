@@ -73,8 +73,8 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         self.grids = {number: cases_of(number, parameters.choice()) for number in scenarios}
         self._times = parameters.times()
         self._place = parameters.place()
-        _refuse_links(self._place, parameters.engines)
-        self._participants = [find_participant(name) for name in parameters.engines]
+        _refuse_links(self._place, parameters.all_engines)
+        self._participants = [find_participant(name) for name in parameters.all_engines]
         if self._place.servers:
             for one in self._participants:
                 one.require_servers()
@@ -114,7 +114,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
             return
         own = self.parameters
         say(bench.console, "asking the servers for their workers")
-        found = ask(own.grid, own.server_names, patience=own.start_timeout)
+        found = ask(own.where.grid, own.where.servers, patience=own.where.start_timeout)
         for host in found.hosts:
             say(bench.console, host.told())
         fewest = min(case.cores for cases in self.grids.values() for case in cases)
@@ -165,7 +165,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         return [
             item
             for cases in self.grids.values()
-            for item in items_of(cases, own.engines, rounds, own.seed)
+            for item in items_of(cases, own.all_engines, rounds, own.seed)
         ]
 
     def batches(
@@ -176,7 +176,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         if self.parameters.most_rounds is not None:
             return
         for number in range(FEWEST, MOST):
-            undecided = undecided_engines(latest(records), self.parameters.engines)
+            undecided = undecided_engines(latest(records), self.parameters.all_engines)
             items = [
                 item
                 for item in self._items(number + 1)
@@ -233,7 +233,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
                 body=own.task,
                 warm=own.start == "warm",
                 check=own.check,
-                start_timeout=own.start_timeout,
+                start_timeout=own.where.start_timeout,
                 facts=self._judge.facts(item),
                 namespaces=self._namespaces,
                 servers=self._servers,
@@ -392,7 +392,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
     def _listed(self, cases: Sequence[ScenarioCase]) -> list[dict[str, Any]]:
         own, rows, seconds = self.parameters, [], 0.0
         for case in cases:
-            for engine in own.engines:
+            for engine in own.all_engines:
                 for number in range(own.most_rounds or FEWEST):
                     item = ScenarioItem(case, engine, number)
                     need = self._judge.need(item)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINES, default_engine
+from gridbench.engines.default import default_engine
 from gridbench.errors import InputError
 from gridbench.links.link_option import DEFAULT_LINK
 from gridbench.links.rates import LINK_RATE, parse_rate
@@ -20,28 +19,20 @@ from gridbench.quantities import (
     CORES,
     DEVIATION,
     FLAG,
-    PATH,
     QUICK_SCALE,
-    ROUNDS,
     SIZE,
-    TIME_SCALE,
     Count,
     ListOf,
-    Texts,
-    words,
 )
-from gridbench.run.options import rounds_given
+from gridbench.run.options import TaskRunOptions, rounds_given
 from gridbench.schema import group, option, read_parameters, record_of
 from gridbench.shared_options import (
     MOST_NODES,
     TIMEOUT,
     ResultsOptions,
-    ServerNames,
     dry_run_option,
     experiment_options,
 )
-from gridbench.workload.body import SLEEP
-from gridbench.workload.options import TASK_BODY
 
 if TYPE_CHECKING:
     from gridbench.scenario.grids import GridChoice
@@ -50,18 +41,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScenarioParameters:
+class ScenarioParameters(TaskRunOptions):
     """Which cases of scenarios run, on which engines and where."""
 
-    engine_names: tuple[str, ...] = option(
-        "--engine",
-        Texts("engine"),
-        metavar="NAME",
-        help="Engine to measure; may be given several times.",
-        default=(),
-        default_text=DEFAULT_ENGINES,
-        multiple=True,
-    )
     cores: tuple[int, ...] = option(
         "--cores",
         ListOf(CORES),
@@ -75,22 +57,6 @@ class ScenarioParameters:
         metavar="LIST",
         help="Instead of the grid's, such as 0,10KB,1MB.",
         default=(),
-    )
-    time_scale: float | None = option(
-        "--time-scale",
-        TIME_SCALE,
-        metavar="F",
-        help="Multiply the time of every task by F; 0: tasks take no time.",
-        default_text=f"1, with --quick {QUICK_SCALE}",
-    )
-    task: str = option(
-        "--task",
-        TASK_BODY,
-        metavar="TASK",
-        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
-        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
-        default=SLEEP,
-        record="task",
     )
     quick: bool = option("--quick", FLAG, help="Fewer and shorter measurements.", default=False)
     stddev: tuple[float, float] = option(
@@ -133,57 +99,8 @@ class ScenarioParameters:
         help="Rate of the links, such as 100mbit, in each direction.",
         default_text=DEFAULT_LINK,
     )
-    grid: Path | None = option(
-        "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
-    )
-    server_names: tuple[str, ...] = option(
-        "--server",
-        ServerNames(),
-        metavar="NAME[,NAME]",
-        help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be"
-        " given several times.",
-        default=(),
-        default_text="all of FILE",
-        multiple=True,
-    )
-    start: Literal["cold", "warm"] = option(
-        "--start",
-        words("cold", "warm"),
-        help="Whether starting the workers counts (cold), or all have answered before t = 0"
-        " (warm).",
-        default="cold",
-        record="start",
-    )
-    start_timeout: float = option(
-        "--start-timeout",
-        TIMEOUT,
-        metavar="S",
-        help="Time until all workers and hosts have to be ready.",
-        default=180.0,
-    )
-    rounds: int | Literal["auto"] | None = option(
-        "--rounds",
-        ROUNDS,
-        metavar="N|auto",
-        help="How often each case is measured; auto: as often as the answer takes.",
-        default_text="auto; 1 for a single engine",
-    )
     case_limit: float | None = option(
         "--case-limit", TIMEOUT, metavar="S", help="Seconds that a case may take."
-    )
-    limit: float | None = option(
-        "--limit",
-        TIMEOUT,
-        metavar="S",
-        help="Seconds that all of it may take: nothing begins that would end later.",
-        default_text="any",
-    )
-    check: bool = option(
-        "--check/--no-check",
-        FLAG,
-        help="Check every byte in a second, untimed pass.",
-        default=True,
-        default_text="check",
     )
     seed: int = option(
         "--seed",
@@ -196,14 +113,14 @@ class ScenarioParameters:
     results: ResultsOptions = group(ResultsOptions, out="runs/scenario-<number>-<time>")
 
     @property
-    def engines(self) -> tuple[str, ...]:
+    def all_engines(self) -> tuple[str, ...]:
         """The engines, or the one that suits the task."""
-        return self.engine_names or (default_engine(self.task),)
+        return self.engines or (default_engine(self.task),)
 
     @property
     def most_rounds(self) -> int | None:
         """Rounds of each case; None: until the outcome is known."""
-        return rounds_given(self.rounds, several=len(self.engines) > 1)
+        return rounds_given(self.rounds, several=len(self.all_engines) > 1)
 
     def choice(self) -> GridChoice:
         """What is taken of the grids."""
@@ -234,7 +151,7 @@ class ScenarioParameters:
         """Where workers are. InputError if options contradict each other."""
         from gridbench.scenario.plan import WorkerPlace
 
-        if self.grid or self.server_names:
+        if self.where.grid or self.where.servers:
             if self.nodes is not None or self.link is not None:
                 raise InputError(
                     "--nodes and --link make links on this machine, where servers have no workers",
