@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from gridbench.datagrid.record import (
@@ -302,6 +303,11 @@ def made(
 def campaign(engines: Sequence[str] = tuple(ENGINES), repeats: int = 3) -> list[DataGridCase]:
     """The three scenarios on several engines, with open loops, a member killed, a case that other
     programs disturbed, one that failed, and one whose data were wrong."""
+    return list(_campaign(tuple(engines), repeats))
+
+
+@cache
+def _campaign(engines: tuple[str, ...], repeats: int) -> tuple[DataGridCase, ...]:
     found: list[DataGridCase] = []
     for place, engine in enumerate(engines):
         slow = 1 + 0.35 * place
@@ -329,7 +335,7 @@ def campaign(engines: Sequence[str] = tuple(ENGINES), repeats: int = 3) -> list[
     wrong = found[-1].checked
     assert wrong is not None
     found[-1] = replace(found[-1], checked=replace(wrong, missing=3, found=wrong.found - 3))
-    return found
+    return tuple(found)
 
 
 def write_folder(folder: Path, cases: Sequence[DataGridCase], **options: object) -> Path:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from browsing import drawn, opened, pixels
-from datagrid_cases import EVIL, campaign, four, header_of, killed, made, write_folder
+from datagrid_cases import EVIL, campaign, four, header_of, killed, made
 from gridbench.datagrid.cases import repeats_of
-from gridbench.datagrid.present import write_report
-from gridbench.datagrid.present.page import render
-from gridbench.datagrid.present.rows import cases_table
+from gridbench.datagrid.document import document_of
 from gridbench.datagrid.record import DataGridCase, TaskTimeline, Windows
+from gridbench.datagrid.tables import cases_table
 from gridbench.formats import amount
+from gridbench.pages.document import write_page
 from gridbench.report.screenshot import picture
 
 SECONDS_TO_DOWNLOAD = 30
@@ -42,7 +42,7 @@ def emulate(driver):
 
 def page_of(folder: Path, cases: Sequence[DataGridCase]) -> Path:
     page = folder / "report.html"
-    write_report(write_folder(folder / "out", cases), page)
+    write_page(document_of(header_of(), cases), page)
     return page
 
 
@@ -87,9 +87,9 @@ def test_all_pictures_are_drawn(driver, emulate, tmp_path):
                 for what in ("time", "rate")
             ),
             *(("curve", f"memory-{axis}") for axis in ("objectsize", "mnodes")),
-            *(("tail", f"race-{number}") for number in range(3)),
-            *(("tail", f"loop-{number}") for number in range(3)),
-            *((kind, "") for kind in ("recovery", "balance", "gantt", "throughput", "case-tail")),
+            *(("curve", f"loop-{number}") for number in range(3)),
+            *(("curve", name) for name in ("race-0", "latencies-0")),
+            *(("figure", name) for name in ("recovery", "balance", "tasks-0", "throughput-0")),
         ]
     )
     for name, found in drawn(driver).items():
@@ -120,7 +120,7 @@ def test_engines_have_their_colours_and_the_published_line_has_none(driver, emul
     # Points alone, as the fit goes through them, and is not in the legend.
     assert (lines["Hazelcast"]["mode"], lines["Hazelcast, fit"]["mode"]) == ("markers", "lines")
     assert (lines["Hazelcast"]["legend"], lines["Hazelcast, fit"]["legend"]) == (True, False)
-    race = {one["name"]: one["colour"] for one in traces(driver, "tail", "race-0")}
+    race = {one["name"]: one["colour"] for one in traces(driver, "curve", "race-0")}
     assert race["Hazelcast"] == lines["Hazelcast"]["colour"]
 
 
@@ -143,51 +143,32 @@ def test_the_table_has_what_the_pictures_show(driver, emulate, tmp_path):
     assert [row[8] for row in shown] == [amount(y, "s") for y in line["y"]]
 
 
-def test_a_kill_is_marked(driver, emulate, tmp_path):
-    emulate()
-    windows = [100] * 10 + [0] * 5 + [100] * 15
-    case = killed(windows)
-    case = replace(
-        case,
-        tasks=replace(case.tasks, why=("the member is gone",)),
-        windows=replace(case.windows, errors=(1,) * 30),
-    )
-    opened(driver, page_of(tmp_path, [case]))
-    for chart in ("gantt", "throughput"):
-        assert texts_in(driver, f'[data-chart="{chart}"] .annotation-text') == ["member 1 killed"]
-        shape = driver.execute_script(
-            f"""return document.querySelector('[data-chart="{chart}"] .js-plotly-plot')
-                .layout.shapes[0].x0"""
-        )
-        assert shape == 1.0
-    done, failed = traces(driver, "throughput")
-    assert (done["y"][0], done["y"][10], failed["y"][0]) == (1000, 0, 10)
-    assert [one["name"] for one in traces(driver, "gantt")] == ["task", "an operation failed"]
-    (line,) = traces(driver, "recovery")
-    assert (line["x"][10], line["y"][10], line["y"][20]) == (0, 0, 100)
-
-
 def test_another_case_can_be_chosen(driver, emulate, tmp_path):
     emulate()
-    opened(driver, page_of(tmp_path, [made(), made("ignite", clients=3, tasks_each=2)]))
-    assert texts_in(driver, "#chosen option") == [
+    windows = [100] * 10 + [0] * 5 + [100] * 15
+    opened(driver, page_of(tmp_path, [killed(windows), made("ignite", clients=3, tasks_each=2)]))
+    assert texts_in(driver, "#case select:first-of-type option")[:2] == [
         "Apache Ignite, scenario 1, read, 1 KB, 3 clients, 3 members",
-        "Hazelcast, scenario 1, read, 1 KB, 10 clients, 3 members",
+        "Hazelcast, read, 1 KB, 2 clients, 3 members, member 1 killed",
     ]
-    (first,) = traces(driver, "gantt")
+    (first,) = traces(driver, "figure", "tasks-0")
     assert len(first["y"]) == 6
-    assert texts_in(driver, "#about")[0].startswith("Apache Ignite 1.2; 6 tasks, 600 operations")
+    # Its throughput and its latencies follow.
     driver.execute_script(
-        """const chosen = document.getElementById("chosen");
-           chosen.value = "1"; chosen.dispatchEvent(new Event("change"))"""
+        """const chosen = document.querySelector("#case select");
+           chosen.selectedIndex = 1; chosen.dispatchEvent(new Event("change"))"""
     )
     until = time.monotonic() + 30
-    while len(traces(driver, "gantt")[0]["y"]) != 60:
+    while ("curve", "latencies-1") not in pictures_of(driver):
         assert time.monotonic() < until
         time.sleep(0.05)
-    (second,) = traces(driver, "gantt")
+    (second,) = traces(driver, "figure", "tasks-1")
+    assert len(second["y"]) == 1
     assert second["colour"] != first["colour"]
-    assert texts_in(driver, "#about")[0].startswith("Hazelcast 1.2; 60 tasks")
+    for name in ("tasks-1", "throughput-1"):
+        assert texts_in(driver, f'[data-name="{name}"] .annotation-text') == ["member 1 killed"]
+    (line,) = traces(driver, "figure", "recovery")
+    assert (line["x"][10], line["y"][10], line["y"][20]) == (0, 0, 100)
     assert driver.get_log("browser") == []
 
 
@@ -217,16 +198,16 @@ def test_dark_pages_have_dark_pictures(driver, emulate, tmp_path):
 def test_what_a_picture_shows_can_be_saved(driver, emulate, downloads, tmp_path):
     emulate()
     opened(driver, page_of(tmp_path, [four()]))
-    figure = driver.find_element("css selector", '[data-chart="gantt"]')
+    figure = driver.find_element("css selector", '[data-name="tasks-0"]')
     figure.find_elements("css selector", ".tools button")[-1].click()
-    path = downloads / "gridbench-data-gantt.csv"
+    path = downloads / "gridbench-data-tasks-0.csv"
     until = time.monotonic() + SECONDS_TO_DOWNLOAD
     while not (path.exists() and path.stat().st_size):
         assert time.monotonic() < until, f"{path.name} was not saved"
         time.sleep(0.05)
     rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-    assert [row["task"] for row in rows] == ["0", "2", "1", "3"]
-    assert [float(row["ended [s]"]) for row in rows] == [1.0, 1.5, 1.2, 1.9]
+    assert [row["client"] for row in rows] == ["0", "0", "1", "1"]
+    assert [float(row["base"]) for row in rows] == [0, 1, 0, 1.2]
 
 
 def test_names_are_shown_not_run(driver, emulate, tmp_path):
@@ -239,9 +220,7 @@ def test_names_are_shown_not_run(driver, emulate, tmp_path):
         more = {"label": EVIL, "title": EVIL, "placed": EVIL, "errors": {EVIL: 1}}
         more["stated"] = {"settings": EVIL}
         bad.append(replace(case, tasks=tasks, latencies=latencies, **more))
-    page = tmp_path / "page.html"
-    page.write_text(render(header_of(), bad), encoding="utf-8")
-    opened(driver, page)
+    opened(driver, page_of(tmp_path, bad))
     assert driver.title == "gridbench data: data grids"
     assert driver.find_elements("css selector", "figure b, h3 b, td b, th b, p b, li b") == []
     assert any(text.startswith("<script>") for text in texts_in(driver, ".legendtext"))

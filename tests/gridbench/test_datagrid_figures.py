@@ -26,7 +26,6 @@ from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.comparisons import compared_loops, fitted, sweeps_of
 from gridbench.datagrid.figures import correctness, figures_of, verdict
 from gridbench.datagrid.latency import merged, quantile, quantiles, tail
-from gridbench.datagrid.present.scenario_tables import line_name
 from gridbench.datagrid.record import (
     FORM,
     Checked,
@@ -37,6 +36,7 @@ from gridbench.datagrid.record import (
     WarmUp,
     write_timeline,
 )
+from gridbench.datagrid.tables import line_name
 from gridbench.datagrid.windows import dip, steadiness, working
 from gridbench.errors import InputError
 from gridbench.timeline import SCHEMA

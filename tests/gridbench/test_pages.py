@@ -85,7 +85,6 @@ def test_no_page_has_a_colour_of_its_own() -> None:
     names = [
         "report/report.js",
         "micro/present/micro.js",
-        "datagrid/present/datagrid.js",
         "pages/plots.js",
         "pages/curves.js",
     ]

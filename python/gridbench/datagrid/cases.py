@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from gridbench.datagrid.figures import CaseFigures, figures_of
+from gridbench.datagrid.figures import CaseFigures, Correctness, figures_of
 from gridbench.datagrid.latency import Quantiles, merged, quantiles
 from gridbench.datagrid.record import Counted, DataGridCase, Latencies
 from gridbench.statistics.interval import Interval, measured
@@ -16,7 +17,7 @@ OPERATIONS = ("read", "update", "insert", "overwrite", "scan")
 _LABELS = ("read", "update", "insert")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RepeatedCase:
     """One case, as often as it was measured."""
 
@@ -48,11 +49,15 @@ class RepeatedCase:
         return any(case.status == "done" for case in self.cases)
 
     @property
+    def runs(self) -> list[tuple[DataGridCase, CaseFigures]]:
+        """All of them, with their figures."""
+        return list(zip(self.cases, self.all_figures, strict=True))
+
+    @property
     def counting(self) -> list[tuple[DataGridCase, CaseFigures]]:
         """Those that are valid or, if none is, all that came to an end."""
-        pairs = list(zip(self.cases, self.all_figures, strict=True))
-        valid = [pair for pair in pairs if pair[1].verdict == "valid"]
-        return valid or [pair for pair in pairs if pair[0].status == "done"]
+        valid = [pair for pair in self.runs if pair[1].verdict == "valid"]
+        return valid or [pair for pair in self.runs if pair[0].status == "done"]
 
     @property
     def figures(self) -> list[CaseFigures]:
@@ -62,7 +67,7 @@ class RepeatedCase:
     @property
     def shown(self) -> tuple[DataGridCase, CaseFigures]:
         """What pictures show: the one with the middle throughput of those that count."""
-        pairs = self.counting or list(zip(self.cases, self.all_figures, strict=True))
+        pairs = self.counting or self.runs
         ordered = sorted(
             pairs,
             key=lambda p: (p[1].throughput if math.isfinite(p[1].throughput) else 0, p[0].repeat),
@@ -101,7 +106,7 @@ class RepeatedCase:
             lambda f: f.without_start_up.median if f.without_start_up else math.nan
         )
 
-    @property
+    @cached_property
     def latencies(self) -> list[Latencies]:
         """Histograms of all that count together, in the order of the operations."""
         found = merged(one for case, _ in self.counting for one in case.latencies)
@@ -123,6 +128,13 @@ class RepeatedCase:
         if together is None:
             return None
         return Interval(of(together), min(map(of, known)), max(map(of, known)))
+
+    @property
+    def worst(self) -> Correctness:
+        """The worst outcome of the repeats that came to an end."""
+        order = ("wrong", "lost", "not checked", "right")
+        found = [figures.correctness for case, figures in self.runs if case.status == "done"]
+        return min(found or [Correctness("not checked")], key=lambda one: order.index(one.outcome))
 
     @property
     def operations(self) -> list[str]:

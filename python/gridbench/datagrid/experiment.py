@@ -9,9 +9,10 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gridbench.datagrid import presets
+from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.engine import DataGridEngine, find_engine
 from gridbench.datagrid.figures import throughput, verdict
@@ -42,6 +43,9 @@ from gridbench.printing import Printing
 from gridbench.provisional import answer_record
 from gridbench.run.machine import available_memory
 from gridbench.terminal import new_table, say
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 DEFAULT_ENGINE = "embedded"
 _OPTIONS = {
@@ -258,24 +262,18 @@ class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
         """Also if data were wrong."""
         return verdict(record)[0] == "failed"
 
-    def show(self, records: list[DataGridCase], printing: Printing, folder: Path) -> None:
-        """The table of all cases."""
-        from gridbench.datagrid.present import answer, print_table
+    def document(self, header: Header, records: list[DataGridCase]) -> Document:
+        """All cases, and their outcome."""
+        from gridbench.datagrid.document import document_of
 
-        print_table(printing.tables(), records)
-        printing.document(
-            lambda: {
-                "results": folder,
-                **answer_record(answer(records)),
-                "cases": [asdict(one) for one in records],
-            }
-        )
+        return document_of(header, records)
 
-    def write_report(self, folder: Path, page: Path) -> None:
-        """The page."""
-        from gridbench.datagrid.present import write_report
+    def to_record(self, records: list[DataGridCase]) -> dict[str, Any]:
+        """The outcome and all cases."""
+        from gridbench.datagrid.conclusions import headline
 
-        write_report(folder, page)
+        answer = headline(repeats_of(records))[0]
+        return {**answer_record(answer), "cases": [asdict(one) for one in records]}
 
 
 _REMEDY = (

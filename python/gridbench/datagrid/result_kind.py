@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gridbench.datagrid.record import FORM, Counted, DataGridCase
 from gridbench.errors import InputError
 from gridbench.result_kind import Better, ResultRow, only
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 title = "gridbench data"
 model = "gridbench.datagrid.model_kind"
@@ -102,15 +106,22 @@ def _kind(case: DataGridCase) -> str:
     return "not valid for what its report says"
 
 
+def document(sources: Sequence[Path]) -> Document:
+    """The answer, tables and charts of one."""
+    from gridbench.datagrid.document import document_of
+
+    return document_of(*FORM.read(only(sources, title)))
+
+
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
-    from gridbench.datagrid.present import write_report as write
+    from gridbench.pages.document import write_page
 
-    write(only(sources, title), out)
+    write_page(document(sources), out)
 
 
 def markdown(sources: Sequence[Path]) -> str:
     """The tables of one."""
-    from gridbench.datagrid.present.markdown import markdown as made
+    from gridbench.pages.markdown import markdown as rendered
 
-    return made(FORM.read(only(sources, title))[1])
+    return rendered(document(sources))

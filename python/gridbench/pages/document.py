@@ -72,7 +72,7 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Charts of which the reader chooses one."""
+    """Charts of which the reader chooses one. Choices with the same label change together."""
 
     label: str
     charts: Sequence[tuple[str, Chart]]

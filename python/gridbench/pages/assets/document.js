@@ -17,6 +17,14 @@
     chosen.addEventListener("change", () => {
       figure.dataset.name = chosen.value;
       draw(figure);
+      // Choices of the same, such as several charts of one case, change together.
+      for (const other of document.querySelectorAll("select[data-choice]")) {
+        const alike = other.dataset.choice === chosen.dataset.choice && other.options.length === chosen.options.length;
+        if (alike && other.selectedIndex !== chosen.selectedIndex) {
+          other.selectedIndex = chosen.selectedIndex;
+          other.dispatchEvent(new Event("change"));
+        }
+      }
     });
   }
   drawAll(draw);

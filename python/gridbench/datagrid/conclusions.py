@@ -1,4 +1,4 @@
-"""What is said of the cases in sentences: the outcome, and what a reader has to know besides."""
+"""The conclusions about cases in sentences: the outcome, and what limits it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from gridbench.datagrid.cases import RepeatedCase
 from gridbench.datagrid.comparisons import Axis, SizeFit, compared_loops, sweeps_of
 from gridbench.datagrid.figures import CaseFigures
-from gridbench.datagrid.present.cells import worst_of
-from gridbench.datagrid.present.scenario_tables import line_name, place_shown
 from gridbench.datagrid.record import DataGridCase
+from gridbench.datagrid.tables import line_name, place_shown
 from gridbench.datagrid.workload import label_shown, size_shown
 from gridbench.formats import amount, counted, digits, times
 from gridbench.jsonl_store import Header
@@ -50,10 +49,7 @@ def headline(groups: Sequence[RepeatedCase]) -> list[str]:
 def _uncounted(groups: Sequence[RepeatedCase]) -> str:
     """Why no case counts."""
     runs = [
-        (case, found)
-        for group in groups
-        for case, found in zip(group.cases, group.all_figures, strict=True)
-        if case.status == "done"
+        (case, found) for group in groups for case, found in group.runs if case.status == "done"
     ]
     busy = sum(disturbed(case) for case, _ in runs)
     if busy:
@@ -88,9 +84,9 @@ def notices(groups: Sequence[RepeatedCase]) -> list[str]:
     """What could mislead someone who looks at tables and pictures only."""
     cases = [case for group in groups for case in group.cases]
     found = []
-    bad = [group for group in groups if worst_of(group).outcome in ("wrong", "lost")]
+    bad = [group for group in groups if group.worst.outcome in ("wrong", "lost")]
     for group in bad[:_MOST_TOLD]:
-        found.append(f"{group.case.name}: {'; '.join(worst_of(group).told)}.")
+        found.append(f"{group.case.name}: {'; '.join(group.worst.told)}.")
     if len(bad) > _MOST_TOLD:
         found.append(f"The data were not right in {len(bad) - _MOST_TOLD} more cases.")
     found += _failed(cases)
@@ -203,7 +199,7 @@ def _latency(group: RepeatedCase) -> str:
 
 def _data(groups: Sequence[RepeatedCase]) -> str:
     """Whether the data were right."""
-    outcomes = Counter(worst_of(group).outcome for group in groups if group.measured)
+    outcomes = Counter(group.worst.outcome for group in groups if group.measured)
     checked = outcomes.total() - outcomes["not checked"]
     if not checked:
         return "The data were not checked."
@@ -212,7 +208,7 @@ def _data(groups: Sequence[RepeatedCase]) -> str:
         return f"All values, objects and updates were correct in {every}."
     parts = []
     if outcomes["wrong"]:
-        bad = [g.case.title for g in groups if g.measured and worst_of(g).outcome == "wrong"]
+        bad = [g.case.title for g in groups if g.measured and g.worst.outcome == "wrong"]
         names = ", ".join(dict.fromkeys(bad))
         parts.append(f"were WRONG in {outcomes['wrong']:,} ({names})")
     if outcomes["lost"]:
@@ -283,7 +279,7 @@ def _kills(groups: Sequence[RepeatedCase]) -> list[str]:
             continue
         dips = [found.dip for found in group.figures if found.dip is not None]
         back = [dip.recovered for dip in dips if dip.recovered is not None]
-        lost = worst_of(group).lost
+        lost = group.worst.lost
         if dips and len(back) < len(dips):
             told = f"{group.case.title} not before the end of the run"
         elif back:
@@ -328,7 +324,7 @@ def _invalid(groups: Sequence[RepeatedCase]) -> list[str]:
     found = [
         figures
         for group in groups
-        for case, figures in zip(group.cases, group.all_figures, strict=True)
+        for case, figures in group.runs
         if figures.verdict == "invalid" and not disturbed(case)
     ]
     if not found:
