@@ -18,7 +18,7 @@ from gridbench.datagrid.plan import (
     LEAST_MEMORY,
     MOST_MEMORY,
     DataGridWork,
-    PlannedCase,
+    PlannedDataGridCase,
     default_member_memory,
 )
 from gridbench.datagrid.presets import MIXES
@@ -40,8 +40,8 @@ PLAIN = TaskParameters(
 
 def wanted(
     own: TaskParameters, *, manifest: DataGridManifest = GRID, kill: tuple[int, ...] = ()
-) -> PlannedCase:
-    return PlannedCase(
+) -> PlannedDataGridCase:
+    return PlannedDataGridCase(
         engine="grid",
         workload=DataGridWorkload(parameters=own),
         repeat=0,

@@ -18,7 +18,7 @@ from gridbench.datagrid.options import DataGridParameters, Offered
 from gridbench.datagrid.plan import (
     MOST_PROCESSES,
     DataGridWork,
-    PlannedCase,
+    PlannedDataGridCase,
     measured_disturbed,
     missing,
     plan_of,
@@ -72,7 +72,7 @@ def with_members(*counts: int) -> list[DataGridWorkload]:
 
 
 def case_of(
-    wanted: PlannedCase, *, operations: int = 1000, seconds: float = 2.0, **more: Any
+    wanted: PlannedDataGridCase, *, operations: int = 1000, seconds: float = 2.0, **more: Any
 ) -> DataGridCase:
     """The record of a case that was wanted, as it is read back from a file."""
     found = DataGridCase(
@@ -98,7 +98,7 @@ def case_of(
     return from_record(DataGridCase, json.loads(json.dumps(asdict(found))))
 
 
-def wanted_of(*workloads: DataGridWorkload, **more: Any) -> list[PlannedCase]:
+def wanted_of(*workloads: DataGridWorkload, **more: Any) -> list[PlannedDataGridCase]:
     return list(plan_of(work(*workloads, **more)).wanted)
 
 

@@ -19,7 +19,7 @@ from gridbench.datagrid.clients import (
 )
 from gridbench.datagrid.cluster import ClusterPlan, running_cluster
 from gridbench.datagrid.engine import DataGridEngine, DataGridManifest
-from gridbench.datagrid.processes import HostFacts, ProcessError, Processes, ProcessStart, Said
+from gridbench.datagrid.processes import DataGridHost, ProcessError, Processes, ProcessStart, Said
 from gridbench.datagrid.workload import TaskParameters
 from gridbench.errors import InputError
 
@@ -38,8 +38,8 @@ class Host:
         self.lost = False
         self.started: list[ProcessStart] = []
 
-    def facts(self) -> HostFacts:
-        return HostFacts("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
+    def facts(self) -> DataGridHost:
+        return DataGridHost("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
 
     def free_ports(self, address: str, count: int) -> list[int]:
         del address

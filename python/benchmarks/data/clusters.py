@@ -15,7 +15,7 @@ from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.engine import find_engine
 from gridbench.datagrid.figures import unsteady, verdict
 from gridbench.datagrid.options import DataGridParameters
-from gridbench.datagrid.plan import DataGridWork, PlannedCase, WarmUpLimits
+from gridbench.datagrid.plan import DataGridWork, PlannedDataGridCase, WarmUpLimits
 from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.session import DataGridSession, open_session
 from gridbench.datagrid.windows import steadiness
@@ -52,10 +52,10 @@ def session_for(engine: str, warm: float = 20.0, **chosen: Any) -> Iterator[Data
         yield session
 
 
-def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> PlannedCase:
+def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> PlannedDataGridCase:
     """A case of it."""
     has_members = find_engine(engine).manifest.members
-    return PlannedCase(
+    return PlannedDataGridCase(
         engine=engine,
         workload=workload,
         repeat=0,
@@ -64,7 +64,9 @@ def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> Plann
     )
 
 
-def measured(session: DataGridSession, one: PlannedCase, cluster: DataGridCluster) -> DataGridCase:
+def measured(
+    session: DataGridSession, one: PlannedDataGridCase, cluster: DataGridCluster
+) -> DataGridCase:
     """What came of it. RuntimeError if it failed, or if the data are not right."""
     case = session.measure(one, cluster)
     kind, reasons = verdict(case)

@@ -25,7 +25,7 @@ from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.latency import quantile
-from gridbench.datagrid.plan import PlannedCase
+from gridbench.datagrid.plan import PlannedDataGridCase
 from gridbench.datagrid.record import Counted
 from gridbench.datagrid.record import DataGridCase as Record
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
@@ -34,7 +34,7 @@ from gridbench.formats import percent
 _OBJECTS = 10_000
 
 
-def _reading(engine: str, clients: int, reads: int, processes: int = 1) -> PlannedCase:
+def _reading(engine: str, clients: int, reads: int, processes: int = 1) -> PlannedDataGridCase:
     """A case in which each client reads objects of 1 KB."""
     parameters = TaskParameters(
         nnodes=clients, mnodes=MEMBERS, ntasks=5 * clients, nrepeats=-(-reads // 5),

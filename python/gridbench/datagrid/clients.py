@@ -75,7 +75,7 @@ class Checking:
 
 
 @dataclass(frozen=True, slots=True)
-class _ClientProcess:
+class _ClientShare:
     """One that has the clients from `first` on."""
 
     name: str
@@ -89,7 +89,7 @@ class ClientProcesses:
 
     all: int
     """Clients, of all processes together."""
-    processes: list[_ClientProcess]
+    processes: list[_ClientShare]
     version: str = ""
     """Of the product."""
     seconds: float = 0.0
@@ -218,7 +218,7 @@ def connected(
     try:
         for number in range(count):
             first, last = clients * number // count, clients * (number + 1) // count
-            process = _ClientProcess(f"client process {number}", first, last - first)
+            process = _ClientShare(f"client process {number}", first, last - first)
             found.processes.append(process)
             host = hosts[number % len(hosts)]
             settings = {

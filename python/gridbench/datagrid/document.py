@@ -42,7 +42,7 @@ _AXES: dict[Axis, tuple[str, str]] = {
 _MOST_LOOPS = 6
 """Charts of closed and open loops."""
 _MOST_ERRORS = 3
-_RANGES = 170
+_RANGES = 186
 """Characters of a line from which on a terminal has room for the ranges."""
 _TERMS = (
     (

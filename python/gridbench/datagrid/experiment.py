@@ -24,7 +24,7 @@ from gridbench.datagrid.options import (
 )
 from gridbench.datagrid.plan import (
     DataGridWork,
-    PlannedCase,
+    PlannedDataGridCase,
     WarmUpLimits,
     missing,
     plan_of,
@@ -142,7 +142,7 @@ def _memory(work: DataGridWork, engine: DataGridEngine, own: TaskParameters) -> 
     return work.memory_of(own.mnodes if engine.manifest.members else 1)
 
 
-class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
+class DataGridExperiment(Experiment[PlannedDataGridCase, DataGridCase]):
     """Cases of all workloads, data grids and loops."""
 
     form = FORM
@@ -190,20 +190,20 @@ class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
         is another one."""
         return open_folder(folder, header, self.work.engines, fresh=fresh)
 
-    def cases(self, bench: Bench) -> Sequence[PlannedCase]:
+    def cases(self, bench: Bench) -> Sequence[PlannedDataGridCase]:
         """See `plan_of`."""
         del bench
         return self._plan.wanted
 
     def missing(
-        self, cases: Sequence[PlannedCase], records: list[DataGridCase], policy: Policy
-    ) -> Sequence[PlannedCase]:
+        self, cases: Sequence[PlannedDataGridCase], records: list[DataGridCase], policy: Policy
+    ) -> Sequence[PlannedDataGridCase]:
         """What was disturbed is measured again, unless that is accepted."""
         return missing(cases, records, accepted=policy.accept)
 
     def without(
-        self, cases: Iterable[PlannedCase], failed: Sequence[PlannedCase]
-    ) -> list[PlannedCase]:
+        self, cases: Iterable[PlannedDataGridCase], failed: Sequence[PlannedDataGridCase]
+    ) -> list[PlannedDataGridCase]:
         """Open loops that need the rate of a failed closed one are left out with it, and so are
         the cases of engines that cannot be used."""
         return [one for one in without(cases, failed) if one.engine not in self._unusable]
@@ -214,15 +214,17 @@ class DataGridExperiment(Experiment[PlannedCase, DataGridCase]):
         if self._unusable:
             raise next(iter(self._unusable.values()))
 
-    def ready(self, case: PlannedCase, records: list[DataGridCase]) -> PlannedCase | str:
+    def ready(
+        self, case: PlannedDataGridCase, records: list[DataGridCase]
+    ) -> PlannedDataGridCase | str:
         """With the rate of its open loop."""
         return with_rate(case, records) or "its closed loop was not measured"
 
-    def group(self, case: PlannedCase) -> Hashable:
+    def group(self, case: PlannedDataGridCase) -> Hashable:
         """The cluster of one engine may not start; others may."""
         return case.engine
 
-    def run(self, case: PlannedCase, bench: Bench) -> DataGridCase:
+    def run(self, case: PlannedDataGridCase, bench: Bench) -> DataGridCase:
         """Run a case, on the cluster that runs if it is the right one and whole."""
         if self._session is None:
             self._session = bench.stack.enter_context(
@@ -388,7 +390,7 @@ def list_cases(work: DataGridWork, printing: Printing) -> None:
     printing.document(lambda: {"cases": rows, "skipped": skipped, "cautions": cautions})
 
 
-def _row(work: DataGridWork, engine: DataGridEngine, wanted: PlannedCase) -> dict[str, Any]:
+def _row(work: DataGridWork, engine: DataGridEngine, wanted: PlannedDataGridCase) -> dict[str, Any]:
     manifest, memory = engine.manifest, work.memory_of(wanted.members)
     workload = wanted.workload
     need = need_of(wanted, manifest, work.parameters.backups)

@@ -112,7 +112,7 @@ _REMEDY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedCase:
+class PlannedDataGridCase:
     """A case before it is run."""
 
     engine: str
@@ -166,8 +166,8 @@ class PlannedCase:
 class DataGridPlan:
     """What is asked for."""
 
-    wanted: tuple[PlannedCase, ...]
-    skipped: tuple[tuple[PlannedCase, str], ...] = ()
+    wanted: tuple[PlannedDataGridCase, ...]
+    skipped: tuple[tuple[PlannedDataGridCase, str], ...] = ()
     """Cases that their engine cannot have, and why."""
 
 
@@ -178,8 +178,8 @@ def plan_of(work: DataGridWork) -> DataGridPlan:
     engine. Within a repeat a cluster is started once for all cases of an engine with so many
     members. InputError if there is none that its data grid can have.
     """
-    wanted: list[PlannedCase] = []
-    skipped: list[tuple[PlannedCase, str]] = []
+    wanted: list[PlannedDataGridCase] = []
+    skipped: list[tuple[PlannedDataGridCase, str]] = []
     by_members = sorted(work.workloads, key=lambda one: one.parameters.mnodes)
     for repeat in range(work.parameters.rounds):
         for engine in _turned(work.engines, repeat):
@@ -220,7 +220,9 @@ def _why_not_killed(work: DataGridWork, members: int) -> str:
     return ""
 
 
-def with_rate(wanted: PlannedCase, cases: Iterable[DataGridCase]) -> PlannedCase | None:
+def with_rate(
+    wanted: PlannedDataGridCase, cases: Iterable[DataGridCase]
+) -> PlannedDataGridCase | None:
     """The case with the rate that it offers, of which a share may be of the throughput that its
     closed loop had when it was first measured undisturbed, or disturbed if it never was, so that
     all repeats offer the same; None if it has not been."""
@@ -238,8 +240,8 @@ def with_rate(wanted: PlannedCase, cases: Iterable[DataGridCase]) -> PlannedCase
 
 
 def missing(
-    wanted: Iterable[PlannedCase], cases: Iterable[DataGridCase], *, accepted: bool = False
-) -> list[PlannedCase]:
+    wanted: Iterable[PlannedDataGridCase], cases: Iterable[DataGridCase], *, accepted: bool = False
+) -> list[PlannedDataGridCase]:
     """Those without a record of a case that went well, with their rates as far as they are known.
     What failed is among them, and what other programs disturbed, if that was not `accepted`."""
     records = list(cases)
@@ -251,7 +253,9 @@ def missing(
     return [one for one in known if one.identity not in done]
 
 
-def without(wanted: Iterable[PlannedCase], failed: Iterable[PlannedCase]) -> list[PlannedCase]:
+def without(
+    wanted: Iterable[PlannedDataGridCase], failed: Iterable[PlannedDataGridCase]
+) -> list[PlannedDataGridCase]:
     """Those that are left without some that failed, and without open loops that would need these
     for their rates."""
     out = {one.identity for one in failed}
@@ -262,7 +266,7 @@ def without(wanted: Iterable[PlannedCase], failed: Iterable[PlannedCase]) -> lis
     ]
 
 
-def _closed(wanted: PlannedCase) -> tuple[object, ...]:
+def _closed(wanted: PlannedDataGridCase) -> tuple[object, ...]:
     """The identity of the closed loop that its rate is a share of."""
     return replace(wanted, loop="closed", share=None, repeat=0).identity
 
@@ -278,14 +282,14 @@ def _wanted(
     workload: DataGridWorkload,
     offered: Offered,
     repeat: int,
-) -> PlannedCase:
+) -> PlannedDataGridCase:
     members = workload.parameters.mnodes if engine.manifest.members else 0
     if members:
         here = usable_processors() if near(work.where) else MOST_PROCESSES
         processes = work.parameters.processes or min(MOST_PROCESSES, here)
     else:  # all data are in the client's own process
         processes = 1
-    return PlannedCase(
+    return PlannedDataGridCase(
         engine=engine.name,
         workload=workload,
         repeat=repeat,

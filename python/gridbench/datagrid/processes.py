@@ -40,7 +40,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class HostFacts:
+class DataGridHost:
     """A host."""
 
     host: str
@@ -97,9 +97,9 @@ class HostController:
         self._folder = Path(tempfile.mkdtemp(prefix="gridbench-data-"))
         self._children: dict[str, Child] = {}
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> DataGridHost:
         """About the host."""
-        return HostFacts(
+        return DataGridHost(
             platform.node(),
             processors(),
             psutil.virtual_memory().available,
@@ -294,7 +294,7 @@ class Processes:
     def __init__(self, place: Place, check: Callable[[], None]) -> None:
         """`check` is called ten times a second while something is waited for, and may raise."""
         self._keepers = {member.host.name: member.remote for member in place.members}
-        self.facts: dict[str, HostFacts] = {
+        self.facts: dict[str, DataGridHost] = {
             name: self._asked(name, keeper.facts) for name, keeper in self._keepers.items()
         }
         """Of the hosts."""

@@ -31,7 +31,7 @@ from gridbench.datagrid.cluster import (
 )
 from gridbench.datagrid.latency import merged
 from gridbench.datagrid.memory import need_of
-from gridbench.datagrid.plan import DataGridWork, PlannedCase, WarmUpLimits
+from gridbench.datagrid.plan import DataGridWork, PlannedDataGridCase, WarmUpLimits
 from gridbench.datagrid.processes import HostController, ProcessError, Processes
 from gridbench.datagrid.record import (
     WINDOW,
@@ -110,7 +110,7 @@ class DataGridSession:
         self._engines = {engine.name: engine for engine in work.engines}
 
     @contextlib.contextmanager
-    def cluster(self, wanted: PlannedCase) -> Iterator[DataGridCluster]:
+    def cluster(self, wanted: PlannedDataGridCase) -> Iterator[DataGridCluster]:
         """The cluster that a case needs, while it is active. InputError if it does not start."""
         engine = self._engines[wanted.engine]
         asked = ClusterPlan(
@@ -124,7 +124,9 @@ class DataGridSession:
         with running_cluster(self.processes, asked) as cluster:
             yield cluster
 
-    def bare(self, wanted: PlannedCase, cluster: DataGridCluster, operations: int) -> Latencies:
+    def bare(
+        self, wanted: PlannedDataGridCase, cluster: DataGridCluster, operations: int
+    ) -> Latencies:
         """What the plainest loop of reads sees, in one thread, of objects that a case of the same
         parameters has left in the cluster. ProcessError if that cannot be."""
         own = wanted.workload.parameters
@@ -144,14 +146,14 @@ class DataGridSession:
             counts=tuple(found["counts"]),
         )
 
-    def client_memory(self, wanted: PlannedCase) -> int:
+    def client_memory(self, wanted: PlannedDataGridCase) -> int:
         """Bytes of heap of each client process."""
         manifest = self._engines[wanted.engine].manifest
         return need_of(wanted, manifest, self.work.parameters.backups).client
 
     def measure(
         self,
-        wanted: PlannedCase,
+        wanted: PlannedDataGridCase,
         cluster: DataGridCluster,
         steps: Steps | None = None,
         *,
@@ -201,7 +203,7 @@ class _RunningCase:
     def __init__(
         self,
         session: DataGridSession,
-        wanted: PlannedCase,
+        wanted: PlannedDataGridCase,
         cluster: DataGridCluster,
         steps: Steps | None,
         loads: int,

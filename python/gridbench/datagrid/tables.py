@@ -58,35 +58,35 @@ SLIDES = "Coherence, slides"
 def cases_table(groups: Sequence[RepeatedCase]) -> Table:
     """One row for each case."""
     columns: list[Column[RepeatedCase]] = [
-        _ENGINE,
+        Column("engine", engine_shown, words=True),
         Column(
             "scenario",
             lambda group: f"{group.case.scenario or NOTHING}",
             condition=any(group.case.scenario is not None for group in groups),
-            from_width=105,
+            from_width=118,
         ),
         Column("operation", lambda group: label_shown(group.case.label) or NOTHING, words=True),
-        _OBJECT,
-        Column("clients", lambda group: group.case.clients),
-        Column("members", _members, from_width=95),
+        Column("object", _object, from_width=78),
+        Column("clients", lambda group: group.case.clients, from_width=70),
+        Column("members", _members, from_width=107),
         Column(
             "how",
             lambda group: group.case.variant or NOTHING,
             condition=any(group.case.variant for group in groups),
             words=True,
-            from_width=115,
+            from_width=131,
         ),
-        Column("repeats", _repeats, from_width=145),
+        Column("repeats", _repeats, from_width=167),
         Column("throughput", lambda group: group.interval(lambda f: f.throughput), "/s"),
         Column(
             "data rate",
             lambda group: group.interval(lambda f: f.bandwidth),
             "bytes/s",
-            from_width=125,
+            from_width=144,
         ),
-        Column("task time", lambda group: group.task_times(), "s", from_width=85),
-        Column("with start-up", lambda group: group.task_times(start_up=True), "s", from_width=135),
-        Column("p50", lambda group: _main_latency(group, lambda q: q.p50), "s", from_width=90),
+        Column("task time", lambda group: group.task_times(), "s", from_width=87),
+        Column("with start-up", lambda group: group.task_times(start_up=True), "s", from_width=156),
+        Column("p50", lambda group: _main_latency(group, lambda q: q.p50), "s", from_width=97),
         Column("p99", lambda group: _main_latency(group, lambda q: q.p99), "s"),
         Column("data", _data, words=True),
     ]
@@ -535,10 +535,6 @@ def _object(group: RepeatedCase) -> str:
 
 def _members(group: RepeatedCase) -> str:
     return f"{group.case.member_count or NOTHING}"
-
-
-_ENGINE: Column[RepeatedCase] = Column("engine", engine_shown, words=True)
-_OBJECT: Column[RepeatedCase] = Column("object", _object)
 
 
 def _of(known: K | None, figure: Callable[[K], V]) -> V | None:

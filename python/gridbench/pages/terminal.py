@@ -15,6 +15,9 @@ from gridbench.terminal import new_table, printable, say
 _ROW_STYLES = {"advised": "bold"}
 """Of rows of a class that are not dimmed."""
 
+_WORD = 10
+"""Characters of a line that a column of words has at least."""
+
 
 def print_document(console: Console, document: Document) -> None:
     """The tables of a document, and below them its sentences and caveats, where the eye rests when
@@ -65,17 +68,32 @@ def fitted(
 
 
 def _table(made: Table, width: int, title: str, *, notes: bool) -> rich.table.Table:
-    """The columns that there is room for; what still does not fit is folded and loses nothing."""
+    """The columns that there is room for. Numbers stay whole, with their units; if even that is
+    too much, cells are folded and lose nothing."""
     kept = [n for n, name in enumerate(made.head) if width >= made.from_width.get(name, 0)]
+    rows = [
+        (style, [_text(cell, note=notes) for cell in (first, *cells)])
+        for style, first, cells in made.lines()
+    ]
+    heads = [printable(name) for name in made.head]
+    longest = {
+        n: max((len(line) for _, texts in rows for line in texts[n].plain.splitlines()), default=0)
+        for n in kept
+    }
+    words = [n for n in kept if n == 0 or made.head[n] in made.words]
+    least = {n: max(map(len, [*heads[n].split(), "x" * longest[n]])) for n in kept}
+    least |= {n: min(_WORD, least[n]) for n in words}
+    room = width - 3 * len(kept)
+    tight = sum(max(longest[n], len(heads[n])) for n in kept) > room >= sum(least.values())
     table = new_table(title)
-    for number in kept:
-        name = printable(made.head[number])
-        words = number == 0 or made.head[number] in made.words
-        table.add_column(name, overflow="fold", justify="left" if words else "right")
-    for style, first, cells in made.lines():
-        texts = [_text(cell, note=notes) for cell in (first, *cells)]
-        row_style = _ROW_STYLES.get(style, "dim") if style else ""
-        table.add_row(*(texts[number] for number in kept), style=row_style)
+    for n in kept:
+        if n in words:
+            table.add_column(heads[n], overflow="fold", min_width=least[n] if tight else None)
+        else:
+            head = heads[n].replace(" ", "\n") if tight else heads[n]
+            table.add_column(head, overflow="fold", justify="right", no_wrap=tight)
+    for style, texts in rows:
+        table.add_row(*(texts[number] for number in kept), style="dim" if style else "")
     return table
 
 
