@@ -10,30 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from golden import same_as_golden
 from gridbench.compare.record import FORM, Execution
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
+from gridbench.pages.document import StaticChart
+from gridbench.pages.markdown import markdown
+from gridbench.pages.render import page
 from gridbench.printing import Printing
 from gridbench.recommend.command import planned_work, run_recommend, write_pdf
 from gridbench.recommend.decision import PlannedWork, Recommendation, recommend
+from gridbench.recommend.document import document_of, findings, headline, sentences, trends_table
 from gridbench.recommend.evidence import read_evidence
-from gridbench.recommend.present import (
-    findings,
-    headline,
-    markdown,
-    pictures,
-    render,
-    sentences,
-    trends_table,
-)
 from gridbench.scenario.grids import GridChoice, cases_of
 from gridbench.scenario.results import FORM as SCENARIO_FORM
 from running import Run
 from scenario_results import header_of, result_of
-
-GOLDEN = Path(__file__).parent / "data" / "recommendation.md"
 
 
 def scenario(
@@ -67,8 +61,8 @@ def comparison(folder: Path, wall: float, *, date: str, host: str = "node1") -> 
     names = ("old", "new")
     commands = [{"name": name, "line": name, "parameters": {}} for name in names]
     header = Header(
-        machine={"host": host, "cores": 8}, versions={"python": "3"}, options={"commands": commands},
-        started=date, seed=1,
+        machine={"host": host, "cores": 8}, versions={"python": "3"}, started=date, seed=1,
+        options={"commands": commands},
     )  # fmt: skip
     file = FORM.open(folder, header, fresh=False)
     for number in range(6):
@@ -126,7 +120,7 @@ def test_disturbed_runs_give_a_provisional_answer(tmp_path: Path) -> None:
 def test_nothing_is_claimed_that_was_not_measured(tmp_path: Path) -> None:
     folder = scenario(tmp_path / "a", {"dask": 1.0})
     found = recommended([folder])
-    assert headline([found]) == "no engine can be recommended, as only dask was measured."
+    assert headline([found]) == "No engine can be recommended, as only dask was measured."
     assert found.core_hours is None
     assert dict(sentences(found))["Task size"] == "Not known: there is no model."
     commands = [command for _, command in found.missing]
@@ -166,13 +160,14 @@ def test_several_dates_become_a_history(tmp_path: Path) -> None:
     found = recommended(folders[::-1])
     trend = found.trends[0]
     assert (trend.dates[0][:4], trend.dates[-1][:4]) == ("2030", "2032")
-    rows = {str(row[0]): row for row in trends_table(found).rows}
-    assert rows["new: wall time"][2:] == ["1.00 s", "1.50 s", "1.50×", "worse"]
+    rows = {name.text: [cell.text for cell in c] for _, name, c in trends_table(found).lines()}
+    assert rows["new: wall time"][1:] == ["1.00 s", "1.50 s", "1.50×", "worse"]
     assert findings(found)[0][0] == "gridbench compare"
     assert findings(found)[0][1].startswith("“new” is 2.00 times as fast as “old”")
-    (made,) = pictures([found])
-    assert [picture.file for picture in made] == ["history-1.svg"]
-    assert made[0].svg.count("<circle") == 3
+    blocks = [block for _, block in document_of([found]).blocks("page")]
+    (chart,) = [block for block in blocks if isinstance(block, StaticChart)]
+    assert chart.file == "history-1.svg"
+    assert chart.svg.count("<circle") == 3
 
 
 def test_each_machine_has_its_own_recommendation(tmp_path: Path) -> None:
@@ -185,10 +180,10 @@ def test_each_machine_has_its_own_recommendation(tmp_path: Path) -> None:
     ]
     told = headline(found)
     assert "on node1; dask is fastest" in told
-    page = render(found)
-    assert page.count('<section class="machine">') == 2
-    assert str(first) in page
-    assert "<script" not in page
+    html = page(document_of(found))
+    assert html.count('<section id="machine-') == 2
+    assert str(first) in html
+    assert "<script" not in html
 
 
 def test_what_holds_no_results_is_refused(tmp_path: Path) -> None:
@@ -201,7 +196,6 @@ def test_what_holds_no_results_is_refused(tmp_path: Path) -> None:
 def test_the_markdown_is_as_reviewed(
     tmp_path: Path, model: PipelineModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a change, delete the golden file, run this once, and read the difference."""
     monkeypatch.chdir(tmp_path)
     scenario(Path("scenario-4"), {"gridrpc-native": 1.0, "dask": 1.5, "ray": 3.0})
     for year, wall in ((2030, 1.0), (2031, 1.5)):
@@ -211,10 +205,8 @@ def test_the_markdown_is_as_reviewed(
     sources = [
         Path(name) for name in ("scenario-4", "compare-2030", "compare-2031", "other", "advice")
     ]
-    made = markdown(recommend(read_evidence(sources), PlannedWork(3600.0, None, 0.04), 8))
-    if not GOLDEN.exists():
-        GOLDEN.write_text(made, encoding="utf-8")
-    assert made == GOLDEN.read_text(encoding="utf-8")
+    made = recommend(read_evidence(sources), PlannedWork(3600.0, None, 0.04), 8)
+    same_as_golden(markdown(document_of(made)), "recommend/recommendation.md")
 
 
 def test_without_a_browser_there_is_a_hint(
@@ -234,9 +226,9 @@ def test_without_a_browser_there_is_a_hint(
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
 def test_the_page_becomes_a_pdf(tmp_path: Path) -> None:
-    page, out = tmp_path / "page.html", tmp_path / "page.pdf"
-    page.write_text("<p>text</p>")
-    assert write_pdf(page, out) == ""
+    source, out = tmp_path / "page.html", tmp_path / "page.pdf"
+    source.write_text("<p>text</p>")
+    assert write_pdf(source, out) == ""
     assert out.read_bytes().startswith(b"%PDF")
 
 

@@ -19,7 +19,15 @@ from plotly.offline import get_plotlyjs
 
 from gridbench.pages.chart import Chart
 from gridbench.pages.colours import PHASES, SERIES, engine_colours
-from gridbench.pages.document import Block, Choice, Document, Section, StaticChart, circumstances
+from gridbench.pages.document import (
+    Block,
+    Choice,
+    Document,
+    Section,
+    StaticChart,
+    circumstances,
+    media_of,
+)
 
 
 def asset(name: str) -> str:
@@ -67,11 +75,15 @@ def page(document: Document) -> str:
     """A document as HTML: the answer as its title, then the first chart, the other sentences, the
     caveats and the rest."""
     answer, *sentences = document.sentences
-    picture = next(
-        (one for one in document.summary if isinstance(one, Chart | Choice | StaticChart)), None
-    )
+    summary = _on_page(document.summary)
+    picture = next((one for one in summary if isinstance(one, Chart | Choice | StaticChart)), None)
     charts = list(document.charts)
-    sections = list(document.sections)
+    has_summary = bool(sentences or document.notices or summary)
+    sections = [
+        dataclasses.replace(one, blocks=blocks)
+        for one in document.sections
+        if (blocks := _on_page(one.blocks))
+    ]
     if document.header is not None:
         sections = _with_circumstances(sections, circumstances(document.header))
     return render(
@@ -89,16 +101,20 @@ def page(document: Document) -> str:
         heading=document.heading,
         subheading=document.subheading,
         navigation=[
-            ("summary", "Summary"),
+            *([("summary", "Summary")] if has_summary else []),
             *((one.id, one.short or one.title) for one in sections),
         ],
         verdict=answer,
         sentences=sentences,
         notices=document.notices,
         picture=picture,
-        summary=[one for one in document.summary if one is not picture],
+        summary=[one for one in summary if one is not picture],
         sections=sections,
     )
+
+
+def _on_page(blocks: Sequence[Block]) -> list[Block]:
+    return [block for block in blocks if "page" in media_of(block)]
 
 
 def _with_circumstances(sections: list[Section], block: Block) -> list[Section]:

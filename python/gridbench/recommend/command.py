@@ -10,12 +10,14 @@ from pathlib import Path
 
 from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
+from gridbench.pages.document import StaticChart, write_page
+from gridbench.pages.markdown import markdown
+from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
-from gridbench.recommend.decision import PlannedWork, Recommendation, recommend
+from gridbench.recommend.decision import PlannedWork, recommend
+from gridbench.recommend.document import document_of, to_record
 from gridbench.recommend.evidence import read_evidence
-from gridbench.recommend.present import headline, markdown, pictures, render, sentences, to_record
 from gridbench.results_folder import default_folder, unusable
-from gridbench.terminal import say
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _SECONDS = 120
@@ -38,16 +40,17 @@ def run_recommend(
     except OSError as error:
         raise unusable(folder, error) from None
     page = folder / "recommendation.html"
-    write_file(page, render(made))
-    write_file(folder / "recommendation.md", markdown(made))
-    for one in pictures(made):
-        for picture in one:
-            write_file(folder / picture.file, picture.svg)
+    document = document_of(made)
+    write_page(document, page)
+    write_file(folder / "recommendation.md", markdown(document))
+    for _, block in document.blocks("page"):
+        if isinstance(block, StaticChart):
+            write_file(folder / block.file, block.svg)
     no_pdf = write_pdf(page, folder / "recommendation.pdf")
-    _show(made, printing)
+    print_document(printing.tables(), document)
     printing.document(
         lambda: {
-            "recommendation": headline(made),
+            "recommendation": document.sentences[0],
             "machines": [to_record(one) for one in made],
             "results": folder,
         }
@@ -96,14 +99,3 @@ def planned_work(work: str, price: float | None) -> PlannedWork:
             remedy="give the time of one core, such as 100h, or tasks and their time: 5000x30s",
         )
     return PlannedWork(int(digits) * parse_time("--work", each), int(digits), price)
-
-
-def _show(made: Sequence[Recommendation], printing: Printing) -> None:
-    console = printing.tables()
-    say(console, headline(made))
-    for one in made:
-        say(console, f"\n{one.host}")
-        for what, text in sentences(one):
-            say(console, f"  {what}: {text}")
-        for what, command in one.missing:
-            say(console, f"  Not measured: {what} ({command})")

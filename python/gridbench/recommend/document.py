@@ -1,12 +1,11 @@
-"""The recommendation as sentences, Markdown with pictures, and a page."""
+"""The document with the recommendation, and its JSON."""
 
 from __future__ import annotations
 
 import datetime
 import math
 import statistics
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
 from gridbench.formats import (
     amount,
@@ -22,27 +21,31 @@ from gridbench.formats import (
 )
 from gridbench.machine.words import disturbed_count
 from gridbench.model.model import TotalPrediction
-from gridbench.pages import render as pages
 from gridbench.pages.colours import engine_colours
-from gridbench.pages.markdown import escaped, table_lines
+from gridbench.pages.document import (
+    EVERYWHERE,
+    WRITTEN,
+    Block,
+    Bullets,
+    Definitions,
+    Document,
+    Medium,
+    Section,
+    StaticChart,
+    TableBlock,
+    Text,
+)
 from gridbench.pages.svg import Bar, Mark, bars, over_time
-from gridbench.pages.table import Cell, Table
+from gridbench.pages.table import Column, Table, table_of
 from gridbench.provisional import provisional
 from gridbench.recommend.decision import EFFICIENT, RankedEngine, Recommendation, Trend
+from gridbench.recommend.evidence import Evidence
 from gridbench.statistics.claims import ALIKE
 
 _LONG = ((3600.0, "h"), (60.0, "min"))
+_TERMINAL: frozenset[Medium] = frozenset({"terminal"})
 _MOST = 6
 """Rows of a table, and lines of a list, at most: it is one page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A static picture and the file that Markdown finds it in."""
-
-    file: str
-    caption: str
-    svg: str
 
 
 def headline(recommendations: Sequence[Recommendation]) -> str:
@@ -50,7 +53,9 @@ def headline(recommendations: Sequence[Recommendation]) -> str:
     parts = [(one, _answer(one)) for one in recommendations]
     if len(parts) == 1:
         one, text = parts[0]
-        return provisional(text, "the machine was busy") if one.provisional else f"{text}."
+        if one.provisional:
+            return provisional(text, "the machine was busy")
+        return f"{text}." if one.engine else f"{text[0].upper()}{text[1:]}."
     told = [
         f"{'provisionally ' if one.provisional else ''}{text} on {one.host}" for one, text in parts
     ]
@@ -70,102 +75,104 @@ def sentences(one: Recommendation) -> list[tuple[str, str]]:
     return [(what, text) for what, text in found if text]
 
 
-def engines_table(one: Recommendation) -> Table:
-    """How engines did beside each other."""
-    head = ("engine", "time, fastest = 1", "range", "fastest in", "proven slower in")
-    rows = [
-        [
-            rank.name,
-            digits(rank.ratio),
-            f"{digits(rank.least)} to {digits(rank.most)}" if rank.least < rank.most else "",
-            f"{rank.fastest} of {rank.workloads}",
-            "" if rank.proven is None else f"{rank.proven} of {rank.workloads}",
-        ]
-        for rank in one.ranked[:_MOST]
+def document_of(recommendations: Sequence[Recommendation]) -> Document:
+    """The recommendation, with a section for each machine."""
+    told = headline(recommendations)
+    hosts = [one.host for one in recommendations]
+    return Document(
+        kind="gridbench recommend",
+        title=told,
+        heading="Recommendation",
+        subheading=f"{', '.join(hosts)} · from {counted(_folders(recommendations), 'folder')}",
+        sentences=[told],
+        sections=[
+            Section(f"machine-{number}", _machine(one), _blocks(number, one), one.host)
+            for number, one in enumerate(recommendations, 1)
+        ],
+        styles=["recommend/recommend.css"],
+    )
+
+
+def _blocks(number: int, one: Recommendation) -> list[Block]:
+    also = [f"{what}: {text}" for what, text in findings(one)]
+    lacking = [f"{what} ({command})" for what, command in one.missing]
+    return [
+        Text(_machine(one), _TERMINAL),
+        Definitions(sentences(one), EVERYWHERE),
+        *_charts(number, one),
+        TableBlock("Engines", engines_table(one)),
+        TableBlock("History", trends_table(one)),
+        *([Bullets(also, "Also measured", WRITTEN)] if also else []),
+        *([Bullets(lacking, "Not measured", WRITTEN)] if lacking else []),
+        Bullets([f"Not measured: {line}" for line in lacking], media=_TERMINAL),
+        TableBlock("Sources", sources_table(one)),
     ]
-    return Table(head, rows)
+
+
+def engines_table(one: Recommendation) -> Table:
+    """A row for each engine, the recommended one first."""
+    columns: list[Column[RankedEngine]] = [
+        Column("engine", lambda rank: rank.name),
+        Column("time, fastest = 1", lambda rank: digits(rank.ratio)),
+        Column(
+            "range",
+            lambda rank: (
+                f"{digits(rank.least)} to {digits(rank.most)}" if rank.least < rank.most else ""
+            ),
+        ),
+        Column("fastest in", lambda rank: f"{rank.fastest} of {rank.workloads}"),
+        Column(
+            "proven slower in",
+            lambda rank: "" if rank.proven is None else f"{rank.proven} of {rank.workloads}",
+        ),
+    ]
+    return table_of(columns, one.ranked[:_MOST])
 
 
 def trends_table(one: Recommendation) -> Table:
-    """Figures that were measured at several times."""
-    words = {"better": "better", "worse": "worse", "no difference": "no difference"}
+    """A row for each figure with several dates."""
 
-    def row(trend: Trend) -> list[str | Cell]:
-        first, last = trend.measures[0], trend.measures[-1]
-        verdict = words.get(trend.compared.verdict, "too few values")
-        return [
-            f"{trend.engine}: {trend.what}",
-            " to ".join(dict.fromkeys((trend.dates[0][:10], trend.dates[-1][:10]))),
-            amount(statistics.median(first.values), first.unit),
-            amount(statistics.median(last.values), last.unit),
-            times(trend.compared.ratio),
-            verdict if trend.claims else "provisional",
-        ]
+    def median(place: int) -> Callable[[Trend], str]:
+        return lambda trend: amount(
+            statistics.median(trend.measures[place].values), trend.measures[place].unit
+        )
 
-    head = ("figure", "dates", "first", "last", "ratio", "verdict")
-    return Table(head, [row(trend) for trend in one.trends[:_MOST]])
+    def verdict(trend: Trend) -> str:
+        if not trend.claims:
+            return "provisional"
+        known = trend.compared.verdict
+        return known if known in ("better", "worse", "no difference") else "too few values"
 
-
-def evidence_table(one: Recommendation) -> Table:
-    """Where each figure comes from."""
-    rows: list[list[str | Cell]] = [
-        [
-            str(evidence.source),
-            evidence.command,
-            evidence.date.replace("T", " ") or "–",
-            str(len(evidence.figures) + len(evidence.models)),
-            str(len(evidence.provisional)) if evidence.provisional else "–",
-        ]
-        for evidence in one.evidence
+    columns: list[Column[Trend]] = [
+        Column("figure", lambda trend: f"{trend.engine}: {trend.what}"),
+        Column(
+            "dates",
+            lambda trend: " to ".join(dict.fromkeys((trend.dates[0][:10], trend.dates[-1][:10]))),
+        ),
+        Column("first", median(0)),
+        Column("last", median(-1)),
+        Column("ratio", lambda trend: times(trend.compared.ratio)),
+        Column("verdict", verdict),
     ]
-    return Table(("folder", "made by", "date", "figures", "provisional figures"), rows)
+    return table_of(columns, one.trends[:_MOST])
+
+
+def sources_table(one: Recommendation) -> Table:
+    """A row for each folder of results."""
+    columns: list[Column[Evidence]] = [
+        Column("folder", lambda evidence: str(evidence.source)),
+        Column("made by", lambda evidence: evidence.command),
+        Column("date", lambda evidence: evidence.date.replace("T", " ") or None),
+        Column("figures", lambda evidence: len(evidence.figures) + len(evidence.models)),
+        Column("provisional figures", lambda evidence: len(evidence.provisional) or None),
+    ]
+    return table_of(columns, one.evidence)
 
 
 def findings(one: Recommendation) -> list[tuple[str, str]]:
-    """What else the results say: each command with the first sentence of its latest report."""
+    """Each command with the first sentence of its latest report."""
     latest = {evidence.command: evidence.told for evidence in one.evidence if evidence.told}
     return list(latest.items())[:_MOST]
-
-
-def pictures(recommendations: Sequence[Recommendation]) -> list[list[Picture]]:
-    """Of each machine: engines beside each other, and the figure with the largest change."""
-    return [list(_pictures(number, one)) for number, one in enumerate(recommendations, 1)]
-
-
-def markdown(recommendations: Sequence[Recommendation]) -> str:
-    """All of it; pictures are files beside it."""
-    return "\n".join(_lines(recommendations)).rstrip() + "\n"
-
-
-def render(recommendations: Sequence[Recommendation]) -> str:
-    """The page as HTML."""
-    made = pictures(recommendations)
-    told = headline(recommendations)
-    hosts = [one.host for one in recommendations]
-    return pages.render(
-        "recommend/recommend.html",
-        told,
-        {},
-        scripts=[],
-        styles=["recommend/recommend.css"],
-        kind="gridbench recommend",
-        heading=told,
-        subheading=f"{', '.join(hosts)} · from {counted(_folders(recommendations), 'folder')}",
-        navigation=[],
-        machines=[
-            {
-                "name": _machine(one),
-                "sentences": sentences(one),
-                "pictures": own,
-                "engines": engines_table(one),
-                "trends": trends_table(one),
-                "findings": findings(one),
-                "missing": one.missing,
-                "evidence": evidence_table(one),
-            }
-            for one, own in zip(recommendations, made, strict=True)
-        ],
-    )
 
 
 def to_record(one: Recommendation) -> dict[str, object]:
@@ -194,29 +201,6 @@ def to_record(one: Recommendation) -> dict[str, object]:
         "missing": [{"what": what, "command": command} for what, command in one.missing],
         "sources": [str(evidence.source) for evidence in one.evidence],
     }
-
-
-def _lines(recommendations: Sequence[Recommendation]) -> Iterator[str]:
-    yield from (f"# {escaped(headline(recommendations))}", "")
-    for one, own in zip(recommendations, pictures(recommendations), strict=True):
-        yield from (f"## {escaped(_machine(one))}", "")
-        yield from (f"- **{what}**: {escaped(text)}" for what, text in sentences(one))
-        for picture in own:
-            yield from ("", f"![{escaped(picture.caption)}]({picture.file})")
-        for title, made in (
-            ("Engines", engines_table(one)),
-            ("History", trends_table(one)),
-            ("Sources", evidence_table(one)),
-        ):
-            if made.rows:
-                yield from ("", f"### {title}", "", *table_lines(made))
-        if findings(one):
-            yield from ("", "### Also measured", "")
-            yield from (f"- {command}: {escaped(text)}" for command, text in findings(one))
-        if one.missing:
-            yield from ("", "### Not measured", "")
-            yield from (f"- {escaped(what)}: `{command}`" for what, command in one.missing)
-        yield ""
 
 
 def _answer(one: Recommendation) -> str:
@@ -326,7 +310,8 @@ def _confidence(one: Recommendation) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def _pictures(number: int, one: Recommendation) -> Iterator[Picture]:
+def _charts(number: int, one: Recommendation) -> Iterator[StaticChart]:
+    """The engines, and the figure with the largest change over time."""
     if one.ranked:
         made = [
             Bar(
@@ -340,13 +325,12 @@ def _pictures(number: int, one: Recommendation) -> Iterator[Picture]:
             for rank in one.ranked[:_MOST]
         ]
         caption = "Time of each engine, fastest = 1: mean and range over workloads"
-        yield Picture(f"engines-{number}.svg", caption, bars(made, "x", caption))
+        yield StaticChart(bars(made, "x", caption), caption, f"engines-{number}.svg", WRITTEN)
     if one.trends and (marks := _marks(one.trends[0])):
         trend = one.trends[0]
         caption = f"{trend.engine}, {trend.what}: median and range by date"
-        yield Picture(
-            f"history-{number}.svg", caption, over_time(marks, trend.measures[0].unit, caption)
-        )
+        svg = over_time(marks, trend.measures[0].unit, caption)
+        yield StaticChart(svg, caption, f"history-{number}.svg", WRITTEN)
 
 
 def _marks(trend: Trend) -> list[Mark]:
