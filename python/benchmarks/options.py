@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.machine.options import load_options
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy, load_options
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import Count
 from gridbench.resume_options import retry_failed_option

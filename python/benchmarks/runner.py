@@ -33,9 +33,9 @@ from gridbench.bench.points import DataPoint, Points, stands
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
 from gridbench.formats import about, processors
-from gridbench.machine.policy import Policy
+from gridbench.machine.judgement import disturbed_count, sentence
+from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
-from gridbench.machine.words import disturbed_count, sentence
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps

@@ -23,9 +23,9 @@ from gridbench.jsonl_store import (
     latest,
     missing,
 )
-from gridbench.machine.policy import Policy
+from gridbench.machine.judgement import disturbed
+from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
-from gridbench.machine.rule import disturbed
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Steps

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from gridbench.errors import InputError
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.records import RecordError, from_record
 from gridbench.results_folder import unusable
 

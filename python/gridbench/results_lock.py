@@ -14,12 +14,14 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from gridbench.errors import InputError
 from gridbench.results_folder import unusable, unwritable
 from gridbench.terminal import say
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LOCK = ".gridbench-lock"
 """In a folder that is in use. It holds the process and its host, for the message alone."""

@@ -18,7 +18,7 @@ from gridbench.advise.model_cache import CachedModel
 from gridbench.advise.work import DivisibleWork
 from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.process.template import Template
 from gridbench.scenario.grids import ScenarioCase

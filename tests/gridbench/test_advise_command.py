@@ -24,7 +24,7 @@ from gridbench.advise.trial import LeftOut, Trial, TriedSplit
 from gridbench.advise.trying import TrialEffort
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import BusyMachine, InputError
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace, Observation
 from gridbench.model.saved import load_models, save_models
@@ -289,7 +289,7 @@ def test_others_are_looked_at_from_the_beginning_where_something_is_measured_her
         asked.append(request)
         return 0
 
-    monkeypatch.setattr("gridbench.machine.busiest.begin", lambda: begun)
+    monkeypatch.setattr("gridbench.machine.load.begin_sample", lambda: begun)
     monkeypatch.setattr(command, "give_advice", give)
     given = ["--work", "60", "--cores", "2", *options.replace(" x", f" {__file__}").split()]
     assert CliRunner().invoke(advise_options, given).exit_code == 0

@@ -28,9 +28,8 @@ from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import MOST_TRAFFIC, DivisibleWork, Roofline, parse_roofline
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.machine.busiest import Look
-from gridbench.machine.load import Load
-from gridbench.machine.policy import Policy
+from gridbench.machine.load import Load, LoadSample
+from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace
 from gridbench.model.saved import save_models
@@ -412,7 +411,7 @@ def _bandwidth(
 def test_the_bandwidth_is_that_of_the_machine_of_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    quiet = Look(Load(seconds=1, others=0.01), ())
+    quiet = LoadSample(Load(seconds=1, others=0.01), ())
     rates = iter((3.0, 4.0))
     monkeypatch.setattr(memory, "settle", lambda *_: quiet)
     monkeypatch.setattr(memory, "measure", lambda _: next(rates))
@@ -432,7 +431,7 @@ def test_the_bandwidth_is_that_of_the_machine_of_the_model(
 
 
 def test_a_bandwidth_of_a_busy_machine_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    busy = Look(Load(seconds=1, others=1.5), ())
+    busy = LoadSample(Load(seconds=1, others=1.5), ())
     monkeypatch.setattr(memory, "settle", lambda *_: busy)
     monkeypatch.setattr(memory, "measure", lambda _: 3.0)
     here = replace(PLACE, host=platform.node(), processors=len(os.sched_getaffinity(0)))

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from gridbench.advise import runs as made
 from gridbench.advise.runs import SCENARIO, CaseRun, CaseRunner, _analysed, _looks
-from gridbench.machine.load import Load, Moment
+from gridbench.machine.load import ClockReading, Load
 from gridbench.model.observation import Observation, observe
 from gridbench.process.template import Template
 from gridbench.progress import Steps
@@ -30,7 +30,7 @@ CASE = ScenarioCase(
 )
 QUIET = Load(seconds=0.5, others=0.0)
 BUSY = Load(seconds=0.5, others=1.0, at_least=1.0)
-BEGAN = Moment(at=100.0, not_idle=5.0, own=1.0)
+BEGAN = ClockReading(at=100.0, not_idle=5.0, own=1.0)
 
 
 def ran(folder: Path, load: Load | None = QUIET, took: float = 0.3) -> CaseRun:

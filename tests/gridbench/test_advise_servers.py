@@ -18,7 +18,7 @@ from gridbench.advise.calibration import Search, calibrating, first_cases
 from gridbench.advise.runs import among, host_of
 from gridbench.advise.trying import participant_of
 from gridbench.advise.work import DivisibleWork
-from gridbench.engines.servers import Host, Servers
+from gridbench.engines.servers import ServerHost, Servers
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace
@@ -33,7 +33,9 @@ hosts = ["node[1-2]"]
 workers = 2
 """
 SERVERS = Servers(
-    Path("grid.toml"), (), (Host("node1", "both", 2, "TCP"), Host("node2", "both", 2, "TCP"))
+    Path("grid.toml"),
+    (),
+    (ServerHost("node1", "both", 2, "TCP"), ServerHost("node2", "both", 2, "TCP")),
 )
 
 

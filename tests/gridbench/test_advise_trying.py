@@ -20,9 +20,9 @@ from gridbench.advise.trying import Candidate, TrialEffort, candidates, effort_o
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import DivisibleWork
 from gridbench.analysis.columns import Floats
-from gridbench.engines.servers import Host, Servers
+from gridbench.engines.servers import ServerHost, Servers
 from gridbench.errors import InputError
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel
 from gridbench.progress import Steps
 from gridbench.quantities import LARGEST_KB
@@ -248,7 +248,10 @@ def test_the_memory_of_servers_is_not_that_of_this_machine(
     large = advise(model, replace(WORK, bytes_in_each=LARGEST_KB * 1024.0))
     for servers, begin in (
         (None, "memory: "),
-        (Servers(Path("grid.toml"), (), (Host("node1", "lab", 4, "TCP"),)), "the work cannot be"),
+        (
+            Servers(Path("grid.toml"), (), (ServerHost("node1", "lab", 4, "TCP"),)),
+            "the work cannot be",
+        ),
     ):
         trial, _ = tried(Made(_seconds), large, TrialEffort(rounds=1, limit=1e9), servers=servers)
         assert trial.left_out[0].reason.startswith(begin)

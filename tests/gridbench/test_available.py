@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.machine.available import ControlGroup, available_count, control_group
-from gridbench.machine.load import Moment
-from gridbench.machine.unused import unused_of
+from gridbench.machine.load import ClockReading
+from gridbench.machine.processors import ControlGroup, available_count, control_group, unused_of
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STAT = (
@@ -65,18 +64,18 @@ def test_what_cannot_be_read_is_not_known(tmp_path: Path, text: str) -> None:
 
 
 def test_neighbours_that_take_nothing_from_a_limited_group_do_not_count() -> None:
-    before = Moment(at=0.0, not_idle=0.0, own=0.0, waited=1.0)
-    assert Moment(at=1.0, not_idle=3.0, own=1.0, waited=1.0).load_since(before).others == 0
-    assert Moment(at=1.0, not_idle=3.0, own=1.0, waited=1.5).load_since(before).others == 0.5
-    assert Moment(at=1.0, not_idle=3.0, own=1.0).load_since(before).others == 2.0
+    before = ClockReading(at=0.0, not_idle=0.0, own=0.0, waited=1.0)
+    assert ClockReading(at=1.0, not_idle=3.0, own=1.0, waited=1.0).load_since(before).others == 0
+    assert ClockReading(at=1.0, not_idle=3.0, own=1.0, waited=1.5).load_since(before).others == 0.5
+    assert ClockReading(at=1.0, not_idle=3.0, own=1.0).load_since(before).others == 2.0
 
 
 _LOOK = """
 import json, os
-from gridbench.machine import busiest
-from gridbench.machine.available import available_count
-busiest._MOST = 1000
-found = busiest.look(1.0)
+from gridbench.machine import load
+from gridbench.machine.processors import available_count
+load._MOST = 1000
+found = load.take_sample(1.0)
 print(json.dumps([available_count(), [one.pid for one in found.users], found.load.others]))
 """
 

@@ -24,7 +24,7 @@ from benchmarks.measuring import measure
 from benchmarks.runner import as_record
 from benchmarks.table import markdown_of, print_area
 from gridbench.bench.points import DataPoint, Points
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Series

@@ -21,7 +21,7 @@ from benchmarks.server.clients import Clients
 from benchmarks.server.latency import programs
 from gridbench.bench.points import Points
 from gridbench.engines.environments import our_launch
-from gridbench.engines.installable import PLACE
+from gridbench.engines.installing import PLACE
 from quiet import as_if_quiet
 from running import BENCHMARKS, DEADLINE, Run, until
 

@@ -16,7 +16,7 @@ from gridbench.advise.advice import advise
 from gridbench.advise.prose import warnings
 from gridbench.advise.work import DivisibleWork
 from gridbench.analysis.summary import ideal_time
-from gridbench.engines.default import default_engine
+from gridbench.engines.names import default_engine
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import Observation, observe

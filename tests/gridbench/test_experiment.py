@@ -14,7 +14,7 @@ import pytest
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment, run_experiment
 from gridbench.jsonl_store import PlannedCase, ResultsForm
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Stopped
 from gridbench.shared_options import ResultsOptions

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gridbench.machine.load import reading
-from gridbench.machine.orphan_cpu import Unwaited, unwaited
+from gridbench.machine.load import OrphanCpu, orphan_seconds, reading
 from gridbench.machine.processes import Process
 from gridbench.process.children import children_of
 
@@ -65,7 +64,7 @@ def test_what_nobody_has_waited_for_is_lost_with_its_end() -> None:
 
 
 def test_what_was_seen_before_its_end_is_not_lost() -> None:
-    family = Unwaited(os.getpid())
+    family = OrphanCpu(os.getpid())
     family.look()
     with _burning(2, 0.4):
         family.look()
@@ -82,19 +81,19 @@ def process(parent: int, used: float, waited_for: float = 0.0, began: int = 1) -
 def test_only_what_no_account_has_counts_as_lost() -> None:
     """1 has started 2, and that 3 and 4."""
     family = {1: process(0, 1), 2: process(1, 2, 5), 3: process(2, 4), 4: process(2, 8)}
-    assert unwaited(family, family) == 0
+    assert orphan_seconds(family, family) == 0
     # 3 and 4 have ended; 2 has waited for both, for 3 alone, for neither.
     for waited_for, lost in ((17.0, 0), (9.0, 8), (5.0, 12)):
-        assert unwaited(family, {1: process(0, 1), 2: process(1, 2, waited_for)}) == lost
+        assert orphan_seconds(family, {1: process(0, 1), 2: process(1, 2, waited_for)}) == lost
     # 2 has ended as well: what it had waited for is on the account of 1, with the rest or not.
     for waited_for, lost in ((19.0, 0), (7.0, 12), (0.0, 19)):
-        assert unwaited(family, {1: process(0, 1, waited_for)}) == lost
+        assert orphan_seconds(family, {1: process(0, 1, waited_for)}) == lost
     # Its number is that of another process now.
-    assert unwaited(family, {**family, 3: process(2, 0, began=9)}) == 4
+    assert orphan_seconds(family, {**family, 3: process(2, 0, began=9)}) == 4
     # It belongs to another parent now, where it is seen.
-    assert unwaited(family, {**family, 3: process(0, 4)}) == 0
+    assert orphan_seconds(family, {**family, 3: process(0, 4)}) == 0
     # All have ended: nobody is left to ask.
-    assert unwaited(family, {}) == 0
+    assert orphan_seconds(family, {}) == 0
 
 
 def test_a_process_that_has_ended_has_no_children() -> None:

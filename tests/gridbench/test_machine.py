@@ -14,19 +14,28 @@ import pytest
 from rich.console import Console
 
 from gridbench.errors import BusyMachine
-from gridbench.machine import busiest, quiet, watch
-from gridbench.machine.busiest import Look, User, begin, look
-from gridbench.machine.load import Load, Moment, reading
-from gridbench.machine.policy import WAIT, Policy
+from gridbench.machine import load, quiet
+from gridbench.machine.judgement import busy, disturbed_sentence, is_quiet, judged, tolerated
+from gridbench.machine.load import (
+    BusyProcess,
+    ClockReading,
+    Load,
+    LoadSample,
+    begin_sample,
+    reading,
+    take_sample,
+)
+from gridbench.machine.options import WAIT, Policy
 from gridbench.machine.processes import mark, processes, whose
 from gridbench.machine.quiet import settle
-from gridbench.machine.rule import is_quiet, judged, tolerated
-from gridbench.machine.words import busy, disturbed
 from gridbench.statistics.claims import excludes_equality
 from running import _STRANGER, REPOSITORY, MakeSetup, Run, stranger
 
-QUIET = Look(Load(seconds=1, others=0.01), ())
-BUSY = Look(Load(seconds=1, others=1.5, stolen=0.25), (User("cc1", 7, 0.9), User("cc1", 8, 0.35)))
+QUIET = LoadSample(Load(seconds=1, others=0.01), ())
+BUSY = LoadSample(
+    Load(seconds=1, others=1.5, stolen=0.25),
+    (BusyProcess("cc1", 7, 0.9), BusyProcess("cc1", 8, 0.35)),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -52,20 +61,20 @@ def test_what_cannot_be_told_apart_is_not_judged() -> None:
 
 
 def test_loads_are_differences_of_readings() -> None:
-    before = Moment(at=10, not_idle=5, own=1, stolen=1, seen=50)
-    load = Moment(at=12, not_idle=9, own=2, stolen=1.5, seen=52).load_since(before)
+    before = ClockReading(at=10, not_idle=5, own=1, stolen=1, seen=50)
+    load = ClockReading(at=12, not_idle=9, own=2, stolen=1.5, seen=52).load_since(before)
     assert load == Load(seconds=2, others=1.5, stolen=0.25, at_least=1.25)
     # Others that have ended are missing in what is seen, and clocks that tick tell no less.
-    assert Moment(12, 9, 2, 1.0, 3).load_since(before).at_least == 0
-    assert Moment(12, 7.02, 3, 1.0, 3).load_since(before).others == 0
-    assert Moment(10, 5, 1).load_since(before).others == 0
+    assert ClockReading(12, 9, 2, 1.0, 3).load_since(before).at_least == 0
+    assert ClockReading(12, 7.02, 3, 1.0, 3).load_since(before).others == 0
+    assert ClockReading(10, 5, 1).load_since(before).others == 0
 
 
 def test_a_stranger_is_seen_and_a_child_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(busiest, "_MOST", 10_000)
-    monkeypatch.setattr(busiest, "_LEAST", 0.0)
+    monkeypatch.setattr(load, "_MOST", 10_000)
+    monkeypatch.setattr(load, "_LEAST", 0.0)
     with stranger() as pid:
-        found = look(0.5)
+        found = take_sample(0.5)
         known = whose(processes(), os.getpid())
     users = {user.pid: user for user in found.users}
     assert users[pid].processors > 0
@@ -81,10 +90,10 @@ def test_a_stranger_is_seen_and_a_child_is_not(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_look_tells_what_went_on_since_it_has_begun() -> None:
     with stranger():
-        begun = begin()
+        begun = begin_sample()
         time.sleep(0.5)
         before = time.monotonic()
-        found = look(0.0, begun)
+        found = take_sample(0.0, begun)
     assert found.began == begun.reading
     assert found.load.seconds >= before - begun.reading.at
     assert found.load.at_least > 0
@@ -112,10 +121,10 @@ def test_agents_that_come_by_ssh_are_unclear(tmp_path: Path) -> None:
     assert known.apart
 
 
-def looks(monkeypatch: pytest.MonkeyPatch, *found: Look) -> Iterator[Look]:
+def looks(monkeypatch: pytest.MonkeyPatch, *found: LoadSample) -> Iterator[LoadSample]:
     """What is seen, in turn; returns what is left of it."""
     left = iter(found)
-    monkeypatch.setattr(quiet, "look", lambda *_: next(left))
+    monkeypatch.setattr(quiet, "take_sample", lambda *_: next(left))
     monkeypatch.setattr(quiet, "mark", lambda: None)
     return left
 
@@ -170,12 +179,12 @@ def test_short_runs_are_judged_with_what_was_before(
     monkeypatch: pytest.MonkeyPatch, seconds: float, judgement: str
 ) -> None:
     """Of less than half a second the clocks tell too little."""
-    before = Moment(at=0, not_idle=0, own=0)
-    begin = Moment(at=1, not_idle=1, own=0)
-    end = Moment(at=1 + seconds, not_idle=1, own=0)
+    before = ClockReading(at=0, not_idle=0, own=0)
+    begin = ClockReading(at=1, not_idle=1, own=0)
+    end = ClockReading(at=1 + seconds, not_idle=1, own=0)
     moments = iter([begin, end])
-    monkeypatch.setattr(watch, "reading", lambda _: next(moments))
-    seen = watch.Watch(os.getpid(), before)
+    monkeypatch.setattr(judgement, "reading", lambda _: next(moments))
+    seen = judgement.Watch(os.getpid(), before)
     seen.begin()
     assert (seen.load, seen.judgement, seen.told) == (None, "not known", "")
     seen.end()
@@ -207,7 +216,7 @@ def test_what_is_measured_on_a_busy_machine_does_not_count(
     load = record["load"]
     assert (record["valid"], load["judgement"]) == (False, "disturbed")
     assert record["invalid_because"] == [load["told"]]
-    assert load["told"] == disturbed(Load(**load["judged"]))
+    assert load["told"] == disturbed_sentence(Load(**load["judged"]))
     assert all(load[when]["others"] > load["tolerated"] for when in ("measured", "judged"))
     assert load["before"]["seconds"] > 0
     assert load["after"]["seconds"] > 0

@@ -22,7 +22,7 @@ from gridbench.bench.session import Item, Limits, RepeatBudget, Runner, Session
 from gridbench.engines import registry
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header, load_records
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.micro import experiment
 from gridbench.micro.experiment import MicroExperiment, choose, run_micro
 from gridbench.micro.options import MicroParameters

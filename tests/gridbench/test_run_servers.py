@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from browsing import drawn, opened
-from gridbench.engines.limit_workers import limited
-from gridbench.engines.servers import ask
+from gridbench.engines.servers import ask, limited
 from gridbench.model.observation import Observation, observe
 from gridbench.run.load import load_run
 from gridbench_testbed.links.sshd import Rig, why_not

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.engines.limit_workers import limited, spread
-from gridbench.engines.servers import Servers, ask
+from gridbench.engines.servers import Servers, ask, limited, spread
 from gridbench.errors import InputError
 from gridbench.run.load import load_run
 from gridbench.scenario.results import read_results

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.machine.processes import processor_time
-from gridbench.machine.unused import unused
+from gridbench.machine.processors import unused
 from gridbench.sync.host_counters import MOST, CounterReading, Counters, CounterSampler
 from gridbench.sync.watched_programs import WatchedPrograms
 from running import DEADLINE

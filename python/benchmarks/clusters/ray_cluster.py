@@ -10,14 +10,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gridbench.engines.ray_variables import VARIABLES
-
 # Before the driver of one machine, which has Ray listen on the loopback interface alone.
-os.environ.update(VARIABLES)
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "1"
+
+from gridbench.engines.ray_engine import RayEngine
+
+# isort: split
 import ray
 
 from benchmarks.clusters.client import ClusterJob, ClusterPrograms
-from gridbench.engines.ray_engine import RayEngine
 
 _STORE = 500_000_000  # bytes of each object store, at least
 _OWN_FOLDER = 'mount -t tmpfs tmpfs "$0" && exec "$@"'

@@ -38,7 +38,7 @@ from gridbench.advise.trying import TrialEffort, participant_of, try_out
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration
-from gridbench.machine.policy import WAIT, Policy
+from gridbench.machine.options import WAIT, Policy
 from gridbench.machine.quiet import settle
 from gridbench.quantities import KB, MB
 from gridbench.run.machine import machine_facts, versions

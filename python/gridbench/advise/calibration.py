@@ -16,9 +16,9 @@ from gridbench.advise.search import Split, best_split, total_of
 from gridbench.advise.work import DivisibleWork
 from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
-from gridbench.machine.load import Moment
-from gridbench.machine.policy import Policy
-from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
+from gridbench.machine.judgement import disturbed_count, no_claim, remedy, sentence
+from gridbench.machine.load import ClockReading
+from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Observation, Situation, observe
 from gridbench.model.terms import Shape
@@ -290,7 +290,7 @@ def calibrate(
     *,
     kept: CachedModel | None = None,
     servers: Servers | None = None,
-    seen: Moment | None = None,
+    seen: ClockReading | None = None,
 ) -> PipelineModel:
     """Run the engine on this machine and fit its model, which is kept; `template`: of the
     processes that run cases. To the runs of a model that was kept come those that the work needs

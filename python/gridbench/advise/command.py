@@ -23,12 +23,12 @@ from gridbench.advise.search import PredictionModel
 from gridbench.advise.trying import TrialEffort, participant_of, try_out
 from gridbench.advise.work import DivisibleWork
 from gridbench.datagrid.crossover.saved_models import CrossoverModels as Crossover
-from gridbench.engines.default import default_engine
+from gridbench.engines.names import default_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.formats import counted
-from gridbench.machine.busiest import Begun
-from gridbench.machine.policy import Policy
+from gridbench.machine.load import SampleStart
+from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
 from gridbench.model.document import place_told
 from gridbench.model.model import PipelineModel, model_of
@@ -69,7 +69,7 @@ class AdviceRequest:
     """None: one below `runs`, named after the time."""
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
-    begun: Begun | None = None
+    begun: SampleStart | None = None
     """A look at whether they do; None: it begins when there are to be runs."""
     printing: Printing = field(default_factory=Printing)
     within: float | None = None

@@ -19,9 +19,9 @@ from gridbench.advise.work import DivisibleWork
 from gridbench.atomic_write import write_file
 from gridbench.cache import kept_file
 from gridbench.errors import InputError
-from gridbench.machine.policy import Policy
+from gridbench.machine.judgement import judged
+from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
-from gridbench.machine.rule import judged
 from gridbench.model.observation import EnginePlace
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory, usable_processors

@@ -10,9 +10,8 @@ from typing import Literal
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINES
-from gridbench.machine.options import load_options
-from gridbench.machine.policy import Policy
+from gridbench.engines.names import DEFAULT_ENGINES
+from gridbench.machine.options import Policy, load_options
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import Count
 from gridbench.run.options import (
@@ -262,11 +261,11 @@ def advise(
     three times each, and their medians show how close the advised one is to the best. Exit status 1
     says that a run failed, 3 that other programs used the machine, so that nothing can be claimed.
     """
-    from gridbench.machine.busiest import begin
+    from gridbench.machine.load import begin_sample
 
     # Before what takes long to import, so that it is over when that is there; but not before
     # servers are asked, whose agents may be on this machine.
-    begun = None if source or profile or grid or servers else begin()
+    begun = None if source or profile or grid or servers else begin_sample()
     from gridbench.advise.asked import work_asked
     from gridbench.advise.command import AdviceRequest, give_advice
     from gridbench.advise.trying import effort_of

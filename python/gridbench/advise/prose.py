@@ -24,7 +24,7 @@ from gridbench.formats import (
     size,
 )
 from gridbench.formats import between as ends_told
-from gridbench.machine.words import disturbed_count, sentence
+from gridbench.machine.judgement import disturbed_count, sentence
 from gridbench.model.fit import PipelineFit
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import EnginePlace

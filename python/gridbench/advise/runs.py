@@ -15,12 +15,11 @@ from typing import Self
 from rich.console import Console
 
 from gridbench.analysis.columns import Floats
-from gridbench.engines.limit_workers import spread
-from gridbench.engines.servers import Servers, ask
+from gridbench.engines.servers import Servers, ask, spread
 from gridbench.errors import InputError
 from gridbench.formats import counted
-from gridbench.machine.load import Moment
-from gridbench.machine.rule import judged
+from gridbench.machine.judgement import judged
+from gridbench.machine.load import ClockReading
 from gridbench.model.observation import Observation
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
@@ -128,7 +127,7 @@ class CaseRunner:
         progress: Steps,
         body: str = SLEEP,
         servers: Servers | None = None,
-        seen: Moment | None = None,
+        seen: ClockReading | None = None,
     ) -> None:
         """`template`: of the processes that run cases. `body`: what tasks do, see
         `gridbench.workload.body`. `servers`: those that have the workers; None: this machine.
@@ -221,7 +220,7 @@ def _analysed(ran: CaseRun, case: ScenarioCase) -> CaseRun:
     return replace(ran, outcome=replace(ran.outcome, answer=found))
 
 
-def _looks(before: Sequence[Moment], ran: CaseRun) -> list[Moment]:
+def _looks(before: Sequence[ClockReading], ran: CaseRun) -> list[ClockReading]:
     """When looks at what others do began that count for the next run too: that of this run, and
     those `before` it that are recent. Short runs tell too little of others by themselves, and so
     need not wait for more. Nothing where the processes of this one, which are gone, may be taken

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gridbench.formats import counted, duration, fixed, percent
-from gridbench.machine.words import disturbed_count, sentence
+from gridbench.machine.judgement import disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
 from gridbench.statistics.interval import ratio_bounds
 

@@ -17,8 +17,8 @@ from gridbench.analysis.columns import Floats
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.formats import about, as_given, counted, duration
-from gridbench.machine.policy import Policy
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.judgement import DISTURBED
+from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel
 from gridbench.process.template import Template
 from gridbench.progress import Steps

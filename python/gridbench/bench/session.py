@@ -18,9 +18,8 @@ from typing import Any, Self
 from gridbench.bench.points import DataPoint
 from gridbench.engines.servers import Servers
 from gridbench.formats import as_given
-from gridbench.machine.load import Load
-from gridbench.machine.orphan_cpu import Unwaited
-from gridbench.machine.rule import judged
+from gridbench.machine.judgement import judged
+from gridbench.machine.load import Load, OrphanCpu
 from gridbench.process.child import Child, Ended
 from gridbench.process.inside import GRACE
 from gridbench.process.launch import Launch
@@ -223,7 +222,7 @@ class _ClientProcess:
         """Whether it can measure no more."""
         self._session = session
         self._limits = limits
-        self._family = Unwaited(os.getpid())
+        self._family = OrphanCpu(os.getpid())
         self._measured = 0
         self._is_idle = True
         description = {

@@ -29,10 +29,10 @@ from gridbench.compare.record import (
 from gridbench.errors import print_error
 from gridbench.experiment import Bench, Experiment
 from gridbench.jsonl_store import Header
-from gridbench.machine.load import Moment, reading
-from gridbench.machine.policy import Policy
-from gridbench.machine.rule import disturbed, judged, tolerated
-from gridbench.machine.words import disturbed as told_disturbed
+from gridbench.machine.judgement import disturbed, judged, tolerated
+from gridbench.machine.judgement import disturbed_sentence as told_disturbed
+from gridbench.machine.load import ClockReading, reading
+from gridbench.machine.options import Policy
 from gridbench.pages.document import write_page
 from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
@@ -68,7 +68,7 @@ class ComparisonExperiment(Experiment[PlannedComparisonRound, ComparisonRound]):
         self._file: ComparisonFile | None = None
         self._steps: Steps | None = None
         self._random = random.Random()
-        self._moments: deque[Moment] = deque()
+        self._moments: deque[ClockReading] = deque()
         self._problem = ""
 
     def record(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gridbench.compare.record import Command, Execution
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.statistics.claims import ALIKE, FEWEST, apart
 from gridbench.statistics.interval import interval_of_median, ratio_bounds
 from gridbench.statistics.series import Series, noise_between

@@ -15,7 +15,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.compare.record import Command, commands_of, needs_shell
 from gridbench.errors import InputError
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import (
     AUTO,

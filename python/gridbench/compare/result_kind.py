@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gridbench.compare.record import FORM, Execution, commands_in
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.result_kind import ResultRow, only
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 

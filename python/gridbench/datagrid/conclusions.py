@@ -13,8 +13,7 @@ from gridbench.datagrid.tables import line_name, place_shown
 from gridbench.datagrid.workload import label_shown, size_shown
 from gridbench.formats import amount, counted, digits, times
 from gridbench.jsonl_store import Header
-from gridbench.machine.rule import disturbed
-from gridbench.machine.words import disturbed_count, sentence
+from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
 from gridbench.published.figures import FIT_OPERATIONS, data_grid_slides
 from gridbench.statistics.claims import ENOUGH

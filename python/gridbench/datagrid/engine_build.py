@@ -18,8 +18,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gridbench.engines import installing
-from gridbench.engines.installable import Installable, State, environments_folder
-from gridbench.engines.installing import Tell, failure, run_logged
+from gridbench.engines.installing import (
+    Installable,
+    InstallationState,
+    Tell,
+    environments_folder,
+    failure,
+    run_logged,
+)
 from gridbench.errors import InputError
 
 OLDEST = 17
@@ -149,21 +155,25 @@ class Build(Installable):
         self.module = module_of(name)
         """What Maven builds for it."""
 
-    def state_unlocked(self) -> State:
+    def state_unlocked(self) -> InstallationState:
         """As `state`, for who keeps others from changing it."""
         if not self.folder.exists():
-            return State("missing", what="is not installed", remedy=self.remedy)
+            return InstallationState("missing", what="is not installed", remedy=self.remedy)
         marker = self.folder / MARKER
         if not marker.is_file():
             what = "is half installed: its build was cut off"
-            return State("half installed", "", what, f"{self.remedy}, which builds it anew")
+            return InstallationState(
+                "half installed", "", what, f"{self.remedy}, which builds it anew"
+            )
         if not any((self.folder / LIBRARIES).glob("*.jar")):
             what = f"is half installed: {self.folder / LIBRARIES} is empty"
-            return State("half installed", "", what, f"{self.remedy}, which builds it anew")
+            return InstallationState(
+                "half installed", "", what, f"{self.remedy}, which builds it anew"
+            )
         if marker.read_text(encoding="ascii") != digest(self.name):
             what = "is of another version: its sources have changed since it was built"
-            return State("other version", "", what, self.remedy)
-        return State("installed")
+            return InstallationState("other version", "", what, self.remedy)
+        return InstallationState("installed")
 
     def require_tools(self) -> None:
         """Raise InputError if Java or Maven is missing."""

@@ -32,7 +32,7 @@ def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
         return
     from gridbench.datagrid.engine import own_engines
     from gridbench.datagrid.engine_build import Build
-    from gridbench.engines.listing import Listed, print_listed
+    from gridbench.engines.commands import ListedEngine, print_listed
 
     listed = []
     for engine in own_engines():
@@ -46,7 +46,9 @@ def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
             except InputError as error:
                 kind, problem = "half installed", f"{engine.name} is half installed: {error}"
         manifest, folder = engine.manifest, str(engine.build.folder)
-        listed.append(Listed(engine.name, kind, manifest.version, manifest.title, folder, problem))
+        listed.append(
+            ListedEngine(engine.name, kind, manifest.version, manifest.title, folder, problem)
+        )
     print_listed(listed, Build.commands, where=where, as_json=as_json)
 
 
@@ -69,7 +71,7 @@ def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     from gridbench.datagrid.engine import own_engines
     from gridbench.datagrid.engine_build import Build
     from gridbench.datagrid.engine_build import install as build
-    from gridbench.engines.listing import act_on_each, none_named
+    from gridbench.engines.commands import act_on_each, none_named
 
     if not everything and not names:
         raise none_named(Build.commands)
@@ -85,8 +87,8 @@ def remove(names: tuple[str, ...], *, quiet: bool) -> None:
 
     What Maven has fetched stays in its own repository, ~/.m2.
     """
+    from gridbench.engines.commands import act_on_each
     from gridbench.engines.installing import remove as remove_build
-    from gridbench.engines.listing import act_on_each
 
     sys.exit(act_on_each(_builds(map(_own_engine, names)), remove_build, quiet=quiet))
 

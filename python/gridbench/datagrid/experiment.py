@@ -38,7 +38,7 @@ from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import as_given, counted, digits, size
 from gridbench.jsonl_store import Header, RecordFile, load_records
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
 from gridbench.run.machine import available_memory

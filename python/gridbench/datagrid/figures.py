@@ -15,7 +15,7 @@ from gridbench.datagrid.latency import Quantiles, merged, quantiles
 from gridbench.datagrid.record import Counted, DataGridCase
 from gridbench.datagrid.windows import Dip, Steadiness, dip, steadiness
 from gridbench.formats import amount, counted, percent
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.quantities import KB
 
 NOT_KNOWN = math.nan

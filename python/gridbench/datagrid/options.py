@@ -18,7 +18,7 @@ from gridbench.datagrid.presets import RECORDS, DataGridScale
 from gridbench.datagrid.record import Updates
 from gridbench.datagrid.workload import LIMITS
 from gridbench.errors import InputError
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import (
     FLAG,

@@ -16,7 +16,7 @@ from gridbench.formats import as_given, counted, rounded
 from gridbench.hosts.place import near
 from gridbench.hosts.where import Where
 from gridbench.jsonl_store import latest
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.quantities import MB
 from gridbench.run.machine import usable_processors
 from gridbench.schema import record_of

@@ -93,7 +93,7 @@ def _why_not(cases: Sequence[DataGridCase]) -> str:
 def _kind(case: DataGridCase) -> str:
     """The first reason why a case is not valid, in short."""
     from gridbench.datagrid.figures import unsteady, verdict
-    from gridbench.machine.rule import disturbed
+    from gridbench.machine.judgement import disturbed
 
     if verdict(case)[0] == "failed":
         return "failed"

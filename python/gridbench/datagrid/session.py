@@ -48,7 +48,7 @@ from gridbench.datagrid.record import (
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.hosts.place import open_place
-from gridbench.machine.watch import Watch
+from gridbench.machine.judgement import Watch
 from gridbench.progress import Steps
 
 _CLIENTS = 4

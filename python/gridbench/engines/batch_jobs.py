@@ -11,10 +11,11 @@ from __future__ import annotations
 import abc
 import contextlib
 import pickle
+import shlex
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,11 +23,11 @@ from typing import Any, ClassVar
 import gridbench
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.environments import ONE_THREAD
-from gridbench.engines.files import kept, store
 from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.job_files import read_result, store_argument
 from gridbench.engines.python_tasks import one_line
 from gridbench.process.launch import PYTHON
-from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
 
 _LOOK_EVERY = 0.02  # seconds between two looks for results
 _ASK_EVERY = 1.0  # seconds between two questions for jobs that have ended without one
@@ -34,7 +35,7 @@ _PATIENCE = 30.0  # seconds for which the batch system may give no answer
 _SMALL = "a batch job for each call is made for tasks of seconds: its latency tells nothing"
 
 
-class Job(Future[Any]):
+class BatchJobFuture(Future[Any]):
     """A task on its way."""
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class BatchJobsEngine(FunctionEngine):
         self._lock = threading.Lock()
         self._number = 0
         #: By number, as its files are called.
-        self._open: dict[int, Job] = {}
+        self._open: dict[int, BatchJobFuture] = {}
         #: Numbers, by the batch system's names of their jobs.
         self._named: dict[str, int] = {}
         self._closed = threading.Event()
@@ -118,7 +119,7 @@ class BatchJobsEngine(FunctionEngine):
 
     def put(self, value: Any) -> Any:
         """Write the value to a file, which stands for it."""
-        return store(value, self._place / f"shared-{time.monotonic_ns()}")
+        return store_argument(value, self._place / f"shared-{time.monotonic_ns()}")
 
     def queued(self, future: Any) -> float:
         """When the batch system was asked."""
@@ -141,8 +142,10 @@ class BatchJobsEngine(FunctionEngine):
             raise RuntimeError("the batch system is not running")
         return Path(self._folder.name)
 
-    def _written(self, function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[int, Job]:
-        place, job = self._place, Job()
+    def _written(
+        self, function: Callable[..., Any], args: tuple[Any, ...]
+    ) -> tuple[int, BatchJobFuture]:
+        place, job = self._place, BatchJobFuture()
         with self._lock:
             number = self._number
             self._number += 1
@@ -155,7 +158,7 @@ class BatchJobsEngine(FunctionEngine):
         rig, place = self._rig, self._place
         if rig is None:
             raise RuntimeError("the batch system is not running")
-        command = [*PYTHON, "-m", "gridbench.engines.batch_task", str(place), str(first)]
+        command = [*PYTHON, "-m", "gridbench.engines.job_files", str(place), str(first)]
         try:
             names = self._submit(rig, count, command)
         except Exception:
@@ -190,7 +193,7 @@ class BatchJobsEngine(FunctionEngine):
 
     def _take(self, file: Path) -> None:
         number = int(file.stem)
-        error, value = kept(file)
+        error, value = read_result(file)
         for suffix in (".out", ".in"):
             file.with_suffix(suffix).unlink(missing_ok=True)
         with self._lock:
@@ -220,9 +223,119 @@ class BatchJobsEngine(FunctionEngine):
             _settle(job, None, RuntimeError(why))
 
 
-def _settle(job: Job, value: Any, error: BaseException | None) -> None:
+def _settle(job: BatchJobFuture, value: Any, error: BaseException | None) -> None:
     with contextlib.suppress(InvalidStateError):
         if error is None:
             job.set_result(value)
         else:
             job.set_exception(error)
+
+
+_TOGETHER = 0.1  # seconds without another call after which an array is submitted
+_LARGEST = 1000  # tasks of an array, at most
+
+
+class SlurmJobsEngine(BatchJobsEngine):
+    """An emulated Slurm, a job for each task."""
+
+    name: ClassVar[str] = "emulated-slurm-jobs"
+    _why_not = staticmethod(slurm.why_not)
+
+    def _make(self, slots: int) -> tuple[BatchSystem, str]:
+        rig = slurm.Slurm(nodes=1, processors=slots)
+        return rig, rig.run("sbatch", "--version").split()[-1]
+
+    def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
+        array = [f"--array=0-{count - 1}"] if count > 1 else []
+        wrapped = f"--wrap=exec {shlex.join(command)}"
+        said = rig.run("sbatch", "--parsable", "--output=/dev/null", *array, wrapped)
+        job = said.strip().partition(";")[0]
+        return [f"{job}_{task}" for task in range(count)] if count > 1 else [job]
+
+
+class SlurmArrayEngine(SlurmJobsEngine):
+    """An emulated Slurm, an array of jobs for tasks submitted together."""
+
+    name: ClassVar[str] = "emulated-slurm-array"
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Written and not submitted: the first one's number, how many, and when the last one came.
+        self._first = self._count = 0
+        self._last = 0.0
+        self._changed = threading.Condition()
+
+    def start(self, workers: int) -> None:
+        """Look for results, and for tasks that go together."""
+        super().start(workers)
+        threading.Thread(target=self._collect, daemon=True).start()
+
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Write a file; it goes with those that come within a tenth of a second."""
+        with self._changed:
+            number, job = self._written(function, args)
+            if not self._count:
+                self._first = number
+            self._count += 1
+            self._last = time.monotonic()
+            self._changed.notify()
+        return job
+
+    def _collect(self) -> None:
+        while not self._closed.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda: self._count, timeout=0.5)
+                while self._count and self._count < _LARGEST:
+                    left = self._last + _TOGETHER - time.monotonic()
+                    if left <= 0:
+                        break
+                    self._changed.wait(left)
+                first, count, self._count = self._first, self._count, 0
+            if count and not self._closed.is_set():
+                try:
+                    self._ask(first, count)
+                except Exception as error:  # told to those who wait for them
+                    self._fail(one_line(error))
+
+
+class GridEngineJobsEngine(BatchJobsEngine):
+    """An emulated Grid Engine, a job for each task."""
+
+    name: ClassVar[str] = "emulated-gridengine-jobs"
+    _why_not = staticmethod(gridengine.why_not)
+
+    def _make(self, slots: int) -> tuple[BatchSystem, str]:
+        rig = gridengine.GridEngine(slots=slots)
+        return rig, rig.run("qstat", "-help").splitlines()[0].split()[-1]
+
+    def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
+        assert count == 1, "it makes no arrays"
+        quiet = ("-terse", "-b", "y", "-V", "-o", "/dev/null", "-j", "y", "-shell", "n")
+        return [rig.run("qsub", *quiet, *command).strip()]
+
+
+class HTCondorJobsEngine(BatchJobsEngine):
+    """An emulated HTCondor, a job for each task."""
+
+    name: ClassVar[str] = "emulated-htcondor-jobs"
+    _why_not = staticmethod(htcondor.why_not)
+
+    def _make(self, slots: int) -> tuple[BatchSystem, str]:
+        rig = htcondor.HTCondor(slots=slots)
+        return rig, rig.run("condor_version").split()[1]
+
+    def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
+        assert count == 1, "it makes no clusters of several jobs"
+        program, *arguments = command
+        said = rig.run(
+            "condor_submit", "-terse", "universe=vanilla", f"executable={program}",
+            f"arguments={_quoted(arguments)}", "getenv=true", "should_transfer_files=no",
+            "-queue", "1",
+        )  # fmt: skip
+        return [said.split()[0]]
+
+
+def _quoted(arguments: Sequence[str]) -> str:
+    """As HTCondor reads them: quotes are doubled, and each argument stands in single ones."""
+    words = " ".join("'" + argument.replace("'", "''") + "'" for argument in arguments)
+    return '"' + words.replace('"', '""') + '"'

@@ -2,17 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import EntryPoint
 from itertools import starmap
 
-from gridbench.engines.environments import Environment, environment
-from gridbench.engines.installation import install
-from gridbench.engines.installing import remove
-from gridbench.engines.listing import Listed, act_on_each, none_named, print_listed
+from gridbench.engines.environments import Environment, environment, install_environment
+from gridbench.engines.installing import InstallableT, Tell, remove
 from gridbench.engines.names import OWN_CLUSTER, RENAMED
 from gridbench.engines.registry import find_engine, installed_engines, provider, what_it_is
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
+from gridbench.printing import print_json
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEngine:
+    """What the list says of an engine."""
+
+    name: str
+    state: str
+    version: str
+    what: str
+    where: str
+    problem: str = ""
+    """Why it cannot be used, and what to do about it."""
+
+
+def print_listed(
+    listed: Sequence[ListedEngine], commands: str, *, where: bool, as_json: bool, note: str = ""
+) -> None:
+    """Print a line for each engine: name, state, version, and what it is, or where; or all of this
+    as JSON. `commands`: the command below which they are installed. `note`: printed below."""
+    if as_json:
+        print_json([asdict(one) for one in listed])
+        return
+    rows = [("NAME", "STATE", "VERSION", "WHERE" if where else "WHAT")]
+    rows += [(one.name, one.state, one.version, one.where if where else one.what) for one in listed]
+    missing = any(one.state == "missing" for one in listed)
+    problems = [one.problem for one in listed if one.problem and one.state != "missing"]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)]
+        print("  ".join([*cells, row[-1]]).rstrip())
+    if missing:
+        problems.append(f"`{commands} install NAME...`, or --all, installs what is missing")
+    if note:
+        problems.append(note)
+    if problems:
+        print()
+        print(*problems, sep="\n")
+
+
+def act_on_each(
+    chosen: Sequence[InstallableT], act: Callable[[InstallableT, Tell], None], *, quiet: bool
+) -> int:
+    """Install or remove them side by side, going on with the others when one fails; the exit
+    status."""
+
+    def tell(one: InstallableT, line: str) -> None:
+        if not quiet:
+            print(f"{one.name}: {line}\n", end="", flush=True)
+
+    def acted(one: InstallableT) -> bool:
+        try:
+            act(one, partial(tell, one))
+        except InputError as error:
+            print_error(error)
+            return False
+        return True
+
+    # pip and Maven keep one processor busy. Lines are written whole: several threads tell.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            failed = not all(list(pool.map(acted, chosen)))
+        except BaseException:
+            # Those that have not begun need not be waited for.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    if failed:
+        print(f"{chosen[0].kind}s are in {chosen[0].root}", file=sys.stderr)
+    return 2 if failed else 0
+
+
+def none_named(commands: str) -> InputError:
+    """For who asks to install, and does not say what."""
+    return InputError(
+        "no engine is named", remedy=f"name one or several, or use --all; see `{commands}`"
+    )
 
 
 def list_engines(*, where: bool, as_json: bool = False) -> None:
@@ -27,16 +107,16 @@ def list_engines(*, where: bool, as_json: bool = False) -> None:
     print_listed(listed, Environment.commands, where=where, as_json=as_json, note=note)
 
 
-def _listed(name: str, point: EntryPoint) -> Listed:
+def _listed(name: str, point: EntryPoint) -> ListedEngine:
     own = environment(name)
     if own is None:
         version = point.dist.version if point.dist else "unknown"
         where = f"{point.value} ({provider(point)})"
-        return Listed(name, "installed", version, what_it_is(point), where)
+        return ListedEngine(name, "installed", version, what_it_is(point), where)
     state = own.state()
     version = state.version or own.required()[0].version
     problem = "" if state.kind == "installed" else f"{name} {state.what}: {state.remedy}"
-    return Listed(name, state.kind, version, what_it_is(point), str(own.folder), problem)
+    return ListedEngine(name, state.kind, version, what_it_is(point), str(own.folder), problem)
 
 
 def install_engines(names: Sequence[str], *, everything: bool, quiet: bool = False) -> int:
@@ -49,7 +129,7 @@ def install_engines(names: Sequence[str], *, everything: bool, quiet: bool = Fal
         chosen = [own for name in names if (own := _own(name)) is not None]
     else:
         raise none_named(Environment.commands)
-    return act_on_each(chosen, install, quiet=quiet)
+    return act_on_each(chosen, install_environment, quiet=quiet)
 
 
 def remove_engines(names: Sequence[str], *, quiet: bool = False) -> int:

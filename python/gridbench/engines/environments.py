@@ -5,7 +5,7 @@ requirements, `requirements/NAME.txt`, therefore has an environment, which `grid
 install NAME` makes, with its packages and nothing of gridbench's: its processes find gridbench
 through PYTHONPATH, which names a folder that holds links to this very package and its testbed.
 
-Environments are in the folder that `environments_folder` (installable.py) tells.
+Environments are in the folder that `environments_folder` (installing.py) names.
 """
 
 from __future__ import annotations
@@ -14,12 +14,21 @@ import contextlib
 import hashlib
 import os
 import shutil
+import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 import gridbench_testbed
-from gridbench.engines.installable import Installable, State, environments_folder
+from gridbench.engines import installing
+from gridbench.engines.installing import (
+    Installable,
+    InstallationState,
+    Tell,
+    environments_folder,
+    failure,
+    run_logged,
+)
 from gridbench.errors import InputError
 from gridbench.process.launch import PYTHON, Launch
 
@@ -86,27 +95,31 @@ class Environment(Installable):
             }
         )
 
-    def state_unlocked(self) -> State:
+    def state_unlocked(self) -> InstallationState:
         """As `state`, for who keeps others from changing it."""
         remedy = self.remedy
         if not self.folder.exists():
-            return State("missing", what="is not installed", remedy=remedy)
+            return InstallationState("missing", what="is not installed", remedy=remedy)
         wanted = self.required()
         found = {one.package: self._version_of(one.package) for one in wanted}
         version = found[wanted[0].package]
         if reason := self._not_whole(found):
             what = f"is half installed: {reason}"
-            return State("half installed", version, what, f"{remedy}, which makes it anew")
+            return InstallationState(
+                "half installed", version, what, f"{remedy}, which makes it anew"
+            )
         for one in wanted:
             if found[one.package] != one.version:
                 what = f"is of another version: {one.package} is {found[one.package]}"
-                return State("other version", version, f"{what}, not {one.version}", remedy)
+                return InstallationState(
+                    "other version", version, f"{what}, not {one.version}", remedy
+                )
         missing = self.missing_program()
         if missing is not None:
             program, how = missing
             what = f"is half installed: there is no program `{program}`"
-            return State("half installed", version, what, how)
-        return State("installed", version)
+            return InstallationState("half installed", version, what, how)
+        return InstallationState("installed", version)
 
     def require_tools(self) -> None:
         """Raise InputError if a program of the system is missing."""
@@ -178,3 +191,60 @@ def folder_with(root: Path, *packages: Path) -> Path:
             with contextlib.suppress(FileExistsError):  # made meanwhile, by another process
                 link.symlink_to(package)
     return folder
+
+
+_PIP_CAUSES = (
+    (
+        (
+            "Failed to establish a new connection",
+            "NameResolutionError",
+            "Temporary failure in name resolution",
+            "Network is unreachable",
+            "Connection refused",
+            "Connection reset",
+            "ConnectTimeoutError",
+            "ReadTimeoutError",
+            "ProxyError",
+            "SSLError",
+            "RemoteDisconnected",
+        ),
+        "the package index cannot be reached",
+        "see to the network, or to pip's settings (`pip config list`), and try again",
+    ),
+    (
+        ("No matching distribution found",),
+        "the package index does not answer, or has no such version for this Python",
+        "see to pip's settings (`pip config list`), and what the engine supports",
+    ),
+)
+
+
+def install_environment(environment: Environment, tell: Tell) -> None:
+    """Install an engine, or repair what is there; `tell` gets lines about the progress.
+
+    InputError if it fails, and then nothing is left of it but the log.
+    """
+    installing.install(environment, _make_environment, tell)
+
+
+def _make_environment(environment: Environment, lock: int, tell: Tell) -> None:
+    engine = environment.required()[0]
+    with environment.log.open("wb") as log:
+        tell("making an environment ...")
+        # That of a virtual environment would depend on it.
+        python: str = getattr(sys, "_base_executable", sys.executable)
+        made = (python, "-I", "-m", "venv", "--without-pip", str(environment.folder))
+        status = run_logged(made, log, lock)
+        module = (*environment.command(), "-I", "-m")
+        # Done by itself, as otherwise nothing is told when it fails.
+        status = status or run_logged((*module, "ensurepip", "--default-pip"), log, lock)
+        if status == 0:
+            tell(f"installing {engine.package} {engine.version} (log: {environment.log}) ...")
+            options = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off")
+            requirements = ("--requirement", str(environment.requirements))
+            status = run_logged((*module, "pip", "install", *options, *requirements), log, lock)
+    if status != 0:
+        raise failure(environment, status, "pip", _PIP_CAUSES)
+    partial = environment.folder / f".{MARKER}"
+    shutil.copyfile(environment.requirements, partial)
+    os.replace(partial, environment.folder / MARKER)

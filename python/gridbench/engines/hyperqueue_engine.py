@@ -27,8 +27,8 @@ from hyperqueue.cluster import WorkerConfig
 from hyperqueue.task.function import PythonEnv
 
 from gridbench.engines.base import Description
-from gridbench.engines.files import keep_result, kept, store
 from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.job_files import read_result, store_argument, write_result
 from gridbench.engines.python_tasks import one_line
 from gridbench.process.children import children_of, end, temporary_files_in
 
@@ -86,7 +86,7 @@ class HyperQueueEngine(FunctionEngine):
             raise RuntimeError("HyperQueue is not running")
         place = Path(self._folder.name, uuid.uuid4().hex)
         job = hyperqueue.Job()
-        job.function(keep_result, args=(place, function, args), stdout=None, stderr=None)
+        job.function(write_result, args=(place, function, args), stdout=None, stderr=None)
         future: Future[Any] = Future()
         with self._one_at_a_time:
             number = self._client.submit(job).id
@@ -99,7 +99,7 @@ class HyperQueueEngine(FunctionEngine):
         """Write the value to a file, which stands for it."""
         if self._folder is None:
             raise RuntimeError("HyperQueue is not running")
-        return store(value, Path(self._folder.name, uuid.uuid4().hex))
+        return store_argument(value, Path(self._folder.name, uuid.uuid4().hex))
 
     def close(self) -> None:
         """End the cluster and the processes of its tasks."""
@@ -169,7 +169,7 @@ class _Reported(Exception):
 def _resolve(future: Future[Any], place: Path) -> None:
     """Give a call what its task left."""
     try:
-        error, value = kept(place)
+        error, value = read_result(place)
         place.unlink()
     except FileNotFoundError:
         error, value = RuntimeError("the task's process ended without a result"), None

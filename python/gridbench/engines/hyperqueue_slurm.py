@@ -1,28 +1,36 @@
 """HyperQueue in an allocation of Slurm, with function tasks of its Python package.
 
 One batch job has a processor for each worker of the benchmark; in it are HyperQueue's server and a
-worker with all its cores (hyperqueue_server.py). The client, outside, finds the server by its
-folder, as all of HyperQueue's clients do, and tasks come to it without Slurm. The rest is as in
-hyperqueue_engine.py. gridbench starts a Slurm of its own.
+worker with all its cores:
+
+    python -m gridbench.engines.hyperqueue_slurm FOLDER CORES
+
+The client, outside, finds the server by its folder, as all of HyperQueue's clients do, and tasks
+come to it without Slurm. The rest is as in hyperqueue_engine.py. gridbench starts its own Slurm.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import signal
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hyperqueue import Client
+from hyperqueue import Client, LocalCluster
+from hyperqueue.cluster import WorkerConfig
 
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.hyperqueue_engine import HyperQueueEngine
-from gridbench.engines.hyperqueue_server import READY
-from gridbench.process.children import children_of
+from gridbench.process.children import children_of, temporary_files_in
 from gridbench.process.launch import PYTHON
 from gridbench_testbed.batch import slurm
+
+READY = "server-folder"
+"""The file in the folder that says where the server is, once it can be reached."""
 
 _LOOK_EVERY = 0.02  # seconds
 
@@ -89,7 +97,7 @@ class _Allocation:
         self._rig.cancel_all()
 
     def _ask(self, folder: str, cores: int) -> None:
-        server = [*PYTHON, "-m", "gridbench.engines.hyperqueue_server", folder, str(cores)]
+        server = [*PYTHON, "-m", "gridbench.engines.hyperqueue_slurm", folder, str(cores)]
         self._rig.run(
             "sbatch", "--ntasks=1", f"--cpus-per-task={cores}", f"--output={folder}/server.log",
             f"--wrap=exec {shlex.join(server)}",
@@ -107,3 +115,18 @@ class _Allocation:
                 raise RuntimeError(f"HyperQueue does not start in its batch job: {said[-1000:]}")
             time.sleep(_LOOK_EVERY)
         return ready.read_text(encoding="utf-8")
+
+
+def main(folder: str, cores: int) -> None:
+    """In the batch job: a server and a worker, until Slurm ends the job."""
+    with temporary_files_in(folder):
+        cluster = LocalCluster(folder, WorkerConfig(cores=cores))
+    part = Path(folder, f"{READY}.part")
+    part.write_text(cluster.cluster.server_dir, encoding="utf-8")
+    # Whoever sees it sees all of it.
+    part.rename(part.with_suffix(""))
+    signal.pause()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

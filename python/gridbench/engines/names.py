@@ -1,6 +1,47 @@
-"""Names that engines had before, in older results and scripts."""
+"""Names of engines: defaults, groups, and names that they had before."""
 
 from __future__ import annotations
+
+from gridbench.workload.body import keeps_time
+
+DEFAULT_ENGINE = "gridrpc-native"
+_FOR_FUNCTIONS = "gridrpc-python"
+DEFAULT_ENGINES = f"{DEFAULT_ENGINE}, or {_FOR_FUNCTIONS} for MODULE:FUNCTION"
+"""For help texts."""
+
+NULL_ENGINE = "null"
+"""The one that does nothing: it measures the benchmark."""
+ONLY_IF_NAMED = frozenset(
+    {
+        "emulated-gridengine",
+        "emulated-gridengine-jobs",
+        "emulated-gridengine-native",
+        "emulated-htcondor",
+        "emulated-htcondor-jobs",
+        "emulated-htcondor-native",
+        "emulated-slurm",
+        "emulated-slurm-array",
+        "emulated-slurm-dask",
+        "emulated-slurm-hyperqueue",
+        "emulated-slurm-jobs",
+        "emulated-slurm-native",
+        "server",
+    }
+)
+"""Those that bring up a batch system or a server first: comparisons of all engines leave them out
+unless they are named."""
+
+
+def default_engine(body: str) -> str:
+    """The engine for tasks of that body (`gridbench.workload.body`): a user's function is one of
+    Python."""
+    return DEFAULT_ENGINE if keeps_time(body) else _FOR_FUNCTIONS
+
+
+def default_engines(body: str, *, compare: bool) -> tuple[str, ...]:
+    """That engine, beside one that every Python has if they are to be compared."""
+    return (default_engine(body), "process-pool") if compare else (default_engine(body),)
+
 
 RENAMED = {
     "dask-jobqueue": "emulated-slurm-dask",

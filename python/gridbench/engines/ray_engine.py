@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
@@ -18,13 +19,19 @@ from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
-from gridbench.engines.ray_variables import VARIABLES
 from gridbench.process.children import descendants_of, end
 
-# Ray reads them when it is imported. Without clusters of several machines, which is its default
-# where firewalls ask, it listens on the loopback interface alone.
-os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-os.environ.update(VARIABLES)
+# Ray reads them when it is imported, and all processes of a cluster inherit them. Without clusters
+# of several machines, it listens on the loopback interface alone.
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+os.environ.update({
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Otherwise a head asks for the token in its user's home folder, if `ray.init` has left one.
+    # Clients and nodes of a named head do not look for it, and hosts have other home folders.
+    # So each cluster has a token of its own; a worker that imports this has its cluster's.
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32),
+})  # fmt: skip
 
 import ray
 from ray.exceptions import RayTaskError

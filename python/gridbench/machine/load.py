@@ -12,13 +12,18 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gridbench.machine.available import available_processors, control_group, shares_processors
-from gridbench.machine.processes import Process, processes, seconds_of, whose
-from gridbench.machine.unused import unused_of
+from gridbench.machine.processes import Process, descendants, processes, seconds_of, whose
+from gridbench.machine.processors import (
+    available_processors,
+    control_group,
+    shares_processors,
+    unused_of,
+)
 
 _GRAIN = 0.03  # seconds; the clocks tick in hundredths, so that less says nothing
 
@@ -41,7 +46,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ClockReading:
     """A reading of the machine's clocks, in seconds."""
 
     at: float
@@ -59,7 +64,7 @@ class Moment:
     waited: float | None = None
     """Processor time that others took from us at most, if a control group tells."""
 
-    def load_since(self, before: Moment) -> Load:
+    def load_since(self, before: ClockReading) -> Load:
         """Others' work since then."""
         passed = self.at - before.at
         stolen = self.stolen - before.stolen
@@ -79,7 +84,7 @@ class Moment:
         )
 
 
-def reading(pid: int, table: Mapping[int, Process] | None = None) -> Moment:
+def reading(pid: int, table: Mapping[int, Process] | None = None) -> ClockReading:
     """The clocks now; `pid` is the process whose family is ours. `table`: all processes, if they
     have been looked up just now."""
     group = control_group()
@@ -93,7 +98,7 @@ def reading(pid: int, table: Mapping[int, Process] | None = None) -> Moment:
     waited = group.waited
     if waited is not None:  # some task waited; all of them may have
         waited = None if math.isinf(group.limit) else waited * len(processors)
-    return Moment(
+    return ClockReading(
         at=at,
         not_idle=at * len(processors) - (left.idle + left.waiting + left.network),
         own=seconds_of(table, known.ours),
@@ -106,3 +111,126 @@ def reading(pid: int, table: Mapping[int, Process] | None = None) -> Moment:
         apart=known.apart,
         waited=waited,
     )
+
+
+_EVERY = 2.0  # seconds, as each look disturbs a little
+_SHARE = 0.005  # of the time, at most: the more processes there are, the longer a look takes
+
+
+class OrphanCpu:
+    """Looks at the descendants of a process."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._due = 0.0
+        self._family: dict[int, Process] = {}
+        self.seconds = 0.0
+        """Processor time that is in no account; of each process, what it had used when it was last
+        seen."""
+
+    def look_if_due(self) -> None:
+        """Look every two seconds, or less often where there are thousands of processes."""
+        if time.monotonic() >= self._due:
+            self.look()
+
+    def look(self) -> Mapping[int, Process]:
+        """See who has ended since the last look; all processes that there are now."""
+        began = time.monotonic()
+        table = processes()
+        self.seconds += orphan_seconds(self._family, table)
+        self._family = {pid: table[pid] for pid in descendants(table, {self._root})}
+        ended = time.monotonic()
+        self._due = ended + max(_EVERY, (ended - began) / _SHARE)
+        return table
+
+    def reading(self) -> ClockReading:
+        """The machine's clocks now; `own` has what is missing as well."""
+        moment = reading(self._root, self.look())
+        return replace(moment, own=moment.own + self.seconds)
+
+
+def orphan_seconds(family: Mapping[int, Process], now: Mapping[int, Process]) -> float:
+    """Seconds that processes of a family had used which have ended, less what their nearest
+    ancestors that go on have on their accounts more than before. `now`: all processes."""
+    ended: dict[int, float] = defaultdict(float)  # by that ancestor
+    for pid, one in family.items():
+        if not _goes_on(pid, one, now):
+            ancestor = one.parent
+            while ancestor in family and not _goes_on(ancestor, family[ancestor], now):
+                ancestor = family[ancestor].parent
+            if ancestor in family:
+                ended[ancestor] += one.used + one.waited_for
+    return sum(
+        max(0.0, seconds - (now[pid].waited_for - family[pid].waited_for))
+        for pid, seconds in ended.items()
+    )
+
+
+def _goes_on(pid: int, process: Process, now: Mapping[int, Process]) -> bool:
+    """Whether it is there still, and not another one with the same number."""
+    return pid in now and now[pid].began == process.began
+
+
+_MOST = 4  # users that are told
+_LEAST = 0.02  # processors; less is not told
+
+
+@dataclass(frozen=True, slots=True)
+class BusyProcess:
+    """A process of somebody else."""
+
+    name: str
+    pid: int
+    processors: float
+    """That it used."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """What was seen of others for a moment."""
+
+    load: Load
+    users: tuple[BusyProcess, ...]
+    """The busiest first."""
+    began: ClockReading | None = None
+    """When that was; None: it is not known."""
+
+    @property
+    def rest(self) -> float:
+        """Processors used by what is not told by name: the kernel, many small ones, and processes
+        that ended meanwhile."""
+        return max(0.0, self.load.others - self.load.stolen - sum(u.processors for u in self.users))
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStart:
+    """A look that has begun."""
+
+    table: Mapping[int, Process]
+    reading: ClockReading
+
+
+def begin_sample() -> SampleStart:
+    """Begin a look, which `look` ends: what we ourselves do meanwhile does not count."""
+    return SampleStart(processes(), reading(os.getpid()))
+
+
+def take_sample(seconds: float, begun: SampleStart | None = None) -> LoadSample:
+    """Who uses the machine for so many seconds, from now on or since a look has begun. This returns
+    when they are over."""
+    own = os.getpid()
+    begun = begun or begin_sample()
+    table, before = begun.table, begun.reading
+    time.sleep(max(0.0, before.at + seconds - time.monotonic()))
+    after = reading(own)
+    now = processes()
+    processors = available_processors()
+    users = []
+    for pid in whose(now, own).others:
+        one, then = now[pid], table.get(pid)
+        known = then.used if then is not None and then.began == one.began else 0.0
+        share = (one.used - known) / (after.at - before.at)
+        if share >= _LEAST and shares_processors(pid, processors):
+            users.append(BusyProcess(one.name, pid, share))
+    users.sort(key=lambda user: -user.processors)
+    return LoadSample(after.load_since(before), tuple(users[:_MOST]), before)

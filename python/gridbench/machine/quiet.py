@@ -12,11 +12,10 @@ from rich.markup import escape
 
 from gridbench.errors import BusyMachine
 from gridbench.formats import as_given
-from gridbench.machine.busiest import Begun, Look, look
-from gridbench.machine.policy import Policy
+from gridbench.machine.judgement import accepted, busy, judged, remedy
+from gridbench.machine.load import LoadSample, SampleStart, take_sample
+from gridbench.machine.options import Policy
 from gridbench.machine.processes import mark
-from gridbench.machine.rule import judged
-from gridbench.machine.words import accepted, busy, remedy
 from gridbench.terminal import say
 
 _LOOK = 1.0  # seconds
@@ -28,15 +27,15 @@ def settle(
     console: Console,
     *,
     stopped: Callable[[], bool] = lambda: False,
-    begun: Begun | None = None,
-) -> Look:
+    begun: SampleStart | None = None,
+) -> LoadSample:
     """Return what was seen when the machine was quiet, or was accepted as it is, or when the user
     has `stopped` it. `begun`: a look that this ends; None: it begins one.
 
     Raises BusyMachine, with who uses it, if it is still busy when the time to wait is over.
     """
     mark()
-    found = look(_GLANCE if policy.accept and not policy.wait else _LOOK, begun)
+    found = take_sample(_GLANCE if policy.accept and not policy.wait else _LOOK, begun)
     if judged(found.load) == "undisturbed":
         return found
     if policy.wait:
@@ -49,7 +48,9 @@ def settle(
     return found
 
 
-def _wait(found: Look, seconds: float, console: Console, stopped: Callable[[], bool]) -> Look:
+def _wait(
+    found: LoadSample, seconds: float, console: Console, stopped: Callable[[], bool]
+) -> LoadSample:
     """What is seen in the end; the busiest are shown meanwhile."""
     until = time.monotonic() + seconds
     limit = "" if math.isinf(seconds) else f" for up to {as_given(seconds)}"
@@ -63,7 +64,7 @@ def _wait(found: Look, seconds: float, console: Console, stopped: Callable[[], b
             left = until - time.monotonic()
             if left <= 0:
                 break
-            found = look(min(_LOOK, max(_GLANCE, left)))
+            found = take_sample(min(_LOOK, max(_GLANCE, left)))
             if console.is_terminal:
                 status.update(escape(head + busy(found)))
     return found

@@ -21,16 +21,15 @@ from gridbench.atomic_write import replace_file
 from gridbench.bench.points import DataPoint, stands
 from gridbench.bench.programs import built
 from gridbench.bench.session import Limits, RepeatBudget, Runner, Session
-from gridbench.engines.default import NULL_ENGINE, ONLY_IF_NAMED
 from gridbench.engines.environments import environment, launch_of
-from gridbench.engines.limit_workers import limited
+from gridbench.engines.names import NULL_ENGINE, ONLY_IF_NAMED
 from gridbench.engines.registry import find_engine, installed_engines
-from gridbench.engines.servers import ask
+from gridbench.engines.servers import ask, limited
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment, run_experiment
 from gridbench.formats import as_given, counted
 from gridbench.jsonl_store import Header, RecordFile
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.micro.options import FOLDER, MicroParameters
 from gridbench.micro.plan import Attempts, PlannedPoint, completeness, planned
 from gridbench.micro.record import FORM, RESULTS, Results

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.micro.workloads import FULL, QUICK, Sizes
 from gridbench.printing import Printing
 from gridbench.quantities import AUTO, FLAG, PATH, ROUNDS, Texts

@@ -17,8 +17,7 @@ from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.analysis.summary import ideal_time, summarise
 from gridbench.errors import InputError
 from gridbench.formats import duration, size, whole
-from gridbench.machine.rule import is_quiet
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.judgement import DISTURBED, is_quiet
 from gridbench.model.spans import UNKNOWN, Span, span_of
 from gridbench.report.source import grid_hosts, place
 from gridbench.run.recorder import RECORD, TIMELINE

@@ -19,7 +19,7 @@ from gridbench.formats import (
     times,
     whole,
 )
-from gridbench.machine.words import disturbed_count
+from gridbench.machine.judgement import disturbed_count
 from gridbench.model.model import TotalPrediction
 from gridbench.pages.colours import engine_colours
 from gridbench.pages.document import (

@@ -11,7 +11,7 @@ from typing import Any
 
 from gridbench.errors import InputError
 from gridbench.jsonl_store import load_records
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.judgement import DISTURBED
 from gridbench.micro.record import load_results
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import load_models

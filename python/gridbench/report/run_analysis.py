@@ -26,7 +26,7 @@ from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, tex
 from gridbench.analysis.critical_path import Step, critical_path
 from gridbench.analysis.lanes import Lanes, assign_lanes
 from gridbench.analysis.summary import Concurrency, Summary, running_over_time, summarise
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.judgement import DISTURBED
 from gridbench.report.source import HostRow, Run, host_rows, load_runs, section
 from gridbench.statistics.interval import index_of_median
 

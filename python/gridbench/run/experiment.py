@@ -17,14 +17,13 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.engines.limit_workers import limited
 from gridbench.engines.python_tasks import one_line
-from gridbench.engines.servers import ask
+from gridbench.engines.servers import ask, limited
 from gridbench.errors import InputError, print_error
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import about, duration, spread
 from gridbench.jsonl_store import Header
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.process.fd_limit import make_room_for_files
 from gridbench.run.client import EngineFacts

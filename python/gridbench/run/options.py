@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINES, default_engines
+from gridbench.engines.names import DEFAULT_ENGINES, default_engines
 from gridbench.errors import InputError
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import (
     AUTO,

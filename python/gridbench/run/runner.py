@@ -19,8 +19,8 @@ from gridbench.engines.null_engine import NullEngine
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.jsonl_store import PlannedCase
-from gridbench.machine.load import Moment
-from gridbench.machine.watch import Watch
+from gridbench.machine.judgement import Watch
+from gridbench.machine.load import ClockReading
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers, told
 from gridbench.progress import Tasks
@@ -150,7 +150,7 @@ def run_engine(
     console: Console,
     round: int | None = None,
     family: int | None = None,
-    began: Moment | None = None,
+    began: ClockReading | None = None,
 ) -> EngineRun:
     """Run `workload` on an engine and record it in `folder`, an empty folder that exists.
 

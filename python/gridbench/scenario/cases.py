@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
 from gridbench.engines.names import is_gridrpc
 from gridbench.formats import bit_rate, compact_size, counted, percent, rounded
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.judgement import DISTURBED
 from gridbench.scenario.results import CaseResult
 from gridbench.statistics.interval import Interval, measured
 

@@ -17,9 +17,9 @@ from dataclasses import asdict
 import numpy as np
 from rich.console import Console
 
-from gridbench.engines.default import DEFAULT_ENGINE
-from gridbench.engines.limit_workers import limited
+from gridbench.engines.names import DEFAULT_ENGINE
 from gridbench.engines.registry import find_engine, load_engine
+from gridbench.engines.servers import limited
 from gridbench.errors import InputError
 from gridbench.machine.load import Load
 from gridbench.process.inside import serve

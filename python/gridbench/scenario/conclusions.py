@@ -19,8 +19,7 @@ from gridbench.formats import (
     processors,
 )
 from gridbench.jsonl_store import Header
-from gridbench.machine.rule import tolerated
-from gridbench.machine.words import DISTURBED, disturbed_count, sentence
+from gridbench.machine.judgement import DISTURBED, disturbed_count, sentence, tolerated
 from gridbench.provisional import busy_in, provisional
 from gridbench.scenario.cases import MeasuredCase, engines_of
 from gridbench.scenario.results import CaseResult

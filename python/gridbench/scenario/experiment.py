@@ -13,14 +13,13 @@ from typing import Any
 from rich.console import Console
 
 from gridbench.engines.environments import environment
-from gridbench.engines.limit_workers import spread
 from gridbench.engines.registry import find_engine, load_engine
-from gridbench.engines.servers import Servers, ask
+from gridbench.engines.servers import Servers, ask, spread
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import about, counted, duration, size
 from gridbench.jsonl_store import Header, RecordFile, latest
-from gridbench.machine.words import DISTURBED
+from gridbench.machine.judgement import DISTURBED
 from gridbench.pages.document import EVERYWHERE, Document, TableBlock
 from gridbench.pages.table import Column, table_of
 from gridbench.pages.terminal import print_document

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import default_engine
+from gridbench.engines.names import default_engine
 from gridbench.errors import InputError
 from gridbench.links.link_option import DEFAULT_LINK
 from gridbench.links.rates import LINK_RATE, parse_rate
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import (
     CORES,

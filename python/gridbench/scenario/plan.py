@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from gridbench.analysis.summary import ideal_time
-from gridbench.engines.limit_workers import spread
-from gridbench.engines.servers import Servers
+from gridbench.engines.servers import Servers, spread
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size, whole
 from gridbench.quantities import MB

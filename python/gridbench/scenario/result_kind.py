@@ -73,7 +73,7 @@ def _why_not(results: Sequence[CaseResult]) -> str:
     from collections import Counter
 
     from gridbench.formats import counted
-    from gridbench.machine.words import DISTURBED
+    from gridbench.machine.judgement import DISTURBED
 
     if not results:
         return "it holds none"

@@ -15,9 +15,9 @@ import psutil
 
 from gridbench.engines.servers import Servers
 from gridbench.formats import as_given, size
-from gridbench.machine.available import available_processors
-from gridbench.machine.load import Load, Moment, reading
-from gridbench.machine.rule import judged, tolerated
+from gridbench.machine.judgement import judged, tolerated
+from gridbench.machine.load import ClockReading, Load, reading
+from gridbench.machine.processors import available_processors
 from gridbench.process.child import Child, Ended
 from gridbench.process.leftovers import Leftovers
 from gridbench.records import RecordError, from_record
@@ -51,7 +51,7 @@ class CaseOrder:
     """What the engine has said of itself."""
     namespaces: tuple[str, ...] = ()
     """Network namespaces for the workers, in turn; none: they are beside the client."""
-    began: Moment | None = None
+    began: ClockReading | None = None
     """The machine's clocks before the process was started that is to run it, or earlier."""
     analysed: bool = True
     """What was measured is looked at in that process; else by who has ordered it."""
@@ -79,7 +79,7 @@ class CaseOutcome:
     """What came of it."""
 
     answer: CaseAnswer
-    began: Moment
+    began: ClockReading
     """The machine's clocks when it began."""
     took: float
     """Seconds."""
@@ -137,7 +137,7 @@ def _answer(child: Child, look: Callable[[], object]) -> CaseAnswer:
 class _Watch:
     """Ends the process when the user, the time or the memory demands it."""
 
-    def __init__(self, child: Child, began: Moment, limit: float | None) -> None:
+    def __init__(self, child: Child, began: ClockReading, limit: float | None) -> None:
         self.why = ""
         self._child = child
         self._began = began

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gridbench.atomic_write import write_file
-from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.engines.names import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size
 from gridbench.links.rates import parse_rate

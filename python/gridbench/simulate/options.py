@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.engines.names import DEFAULT_ENGINE
 from gridbench.links.link_option import DEFAULT_LINK
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import FLAG, PATH, SECONDS, SIZE, TEXT, Count, Quantity

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from gridbench.analysis.scaling import Scalability, fit_scalability
 from gridbench.formats import amount, counted, digits, percent, times
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.statistics.interval import Interval, measured
 from gridbench.sync.bottlenecks import frequent_bottlenecks
 from gridbench.sync.figures import PhaseFigures, RoundFigures, figures_of

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 
 from gridbench.formats import amount, counted, digits, percent
 from gridbench.jsonl_store import Header
-from gridbench.machine.rule import disturbed
-from gridbench.machine.words import disturbed_count, sentence
+from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.pages.table import range_of
 from gridbench.provisional import busy_in, marked
 from gridbench.statistics.interval import Interval, measured

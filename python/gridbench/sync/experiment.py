@@ -17,7 +17,7 @@ from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
 from gridbench.hosts.hosts_file import Host, place
 from gridbench.hosts.place import Member, Place, near, open_place
-from gridbench.machine.watch import Watch
+from gridbench.machine.judgement import Watch
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
 from gridbench.run.machine import usable_processors

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gridbench.machine.unused import Unused, unused
+from gridbench.machine.processors import Unused, unused
 from gridbench.sync.record import HostUse, Sample
 from gridbench.sync.watched_programs import ProcessId, WatchedPrograms
 

@@ -14,7 +14,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.errors import InputError, print_warning
 from gridbench.hosts.hosts_file import Placement
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import FLAG, Choice, Count, Counts, PathText, Quantity, Texts, words
 from gridbench.schema import argument, group, option, read_parameters

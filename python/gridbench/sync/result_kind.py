@@ -72,7 +72,7 @@ def nothing_valid(source: Path) -> InputError:
 def _why_not(rounds: Sequence[Round]) -> str:
     """How many there are, and why they do not count: `of 3 rounds, 2 disturbed, 1 failed`."""
     from gridbench.formats import counted
-    from gridbench.machine.rule import disturbed
+    from gridbench.machine.judgement import disturbed
 
     if not rounds:
         return "it holds none"

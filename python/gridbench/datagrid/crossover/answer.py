@@ -21,7 +21,7 @@ from gridbench.datagrid.crossover.models import (
     hold_out,
 )
 from gridbench.datagrid.crossover.record import SharingRecord, Side
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.statistics.interval import Interval, measured
 
 

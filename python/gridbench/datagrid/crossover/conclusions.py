@@ -9,8 +9,7 @@ from gridbench.datagrid.crossover.record import SharingRecord
 from gridbench.datagrid.crossover.tables import place, sized
 from gridbench.formats import amount, counted, size
 from gridbench.jsonl_store import Header
-from gridbench.machine.rule import disturbed
-from gridbench.machine.words import disturbed_count, sentence
+from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
 
 _MOST = 5

@@ -12,7 +12,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.datagrid.workload import LARGEST_OBJECT, LIMITS, SMALLEST_OBJECT
 from gridbench.errors import InputError
 from gridbench.formats import size
-from gridbench.machine.policy import Policy
+from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import CORES, MB, SIZE, Count, Duration, ListOf, Size, Texts
 from gridbench.schema import group, option, read_parameters

@@ -24,7 +24,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
     """The times of each way to the data. InputError if they cannot be read."""
     from gridbench.datagrid.crossover.answer import curves_of
     from gridbench.formats import counted, size
-    from gridbench.machine.rule import disturbed
+    from gridbench.machine.judgement import disturbed
 
     for curve in curves_of(FORM.read(source)[1]):
         for case in curve.cases:

@@ -10,7 +10,7 @@ from gridbench.datagrid.crossover.answer import SharingCase, SharingCurve, curve
 from gridbench.datagrid.crossover.record import FORM, SharingRecord
 from gridbench.formats import counted, size
 from gridbench.jsonl_store import Header
-from gridbench.machine.rule import disturbed
+from gridbench.machine.judgement import disturbed
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
 
 

@@ -28,9 +28,8 @@ from gridbench.datagrid.session import DataGridSession, open_session
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
 from gridbench.errors import InputError
 from gridbench.formats import duration
+from gridbench.machine.judgement import DISTURBED, judged
 from gridbench.machine.load import Load
-from gridbench.machine.rule import judged
-from gridbench.machine.words import DISTURBED
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
 from gridbench.quantities import KB

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gridbench.formats import amount, counted, times
-from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.machine.judgement import disturbed_count, no_claim, sentence
 from gridbench.micro.present.families import has_value, ours
 from gridbench.micro.present.wording import (
     advantage,
