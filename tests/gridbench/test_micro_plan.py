@@ -10,7 +10,7 @@ import pytest
 
 from gridbench.bench.points import DataPoint
 from gridbench.bench.session import Item, Session
-from gridbench.engines.servers import Host, Servers
+from gridbench.engines.servers import ServerHost, Servers
 from gridbench.errors import InputError
 from gridbench.micro.experiment import reason
 from gridbench.micro.plan import Attempts, completeness, planned, points_of
@@ -57,7 +57,7 @@ def test_equals_are_measured_twice() -> None:
 
 
 def test_on_servers_all_is_measured_that_does_not_need_one_machine() -> None:
-    servers = Servers(None, ("ssh://node1",), (Host("node1", "node1", 2, "TCP"),))
+    servers = Servers(None, ("ssh://node1",), (ServerHost("node1", "node1", 2, "TCP"),))
     both = Elsewhere((PYTHON, NATIVE), servers)
     sessions = sessions_of(ENGINES, list(WORKLOADS), FULL, "/programs", both)
     there = [session for session in sessions if session.label.endswith(ON_SERVERS)]
