@@ -174,9 +174,9 @@ def test_only_what_claims_something_or_is_accepted_is_well() -> None:
     assert Policy(accept=True).exit_status(claims=False) == 0
 
 
-@pytest.mark.parametrize(("seconds", "judgement"), [(0.1, "disturbed"), (2.0, "undisturbed")])
+@pytest.mark.parametrize(("seconds", "expected"), [(0.1, "disturbed"), (2.0, "undisturbed")])
 def test_short_runs_are_judged_with_what_was_before(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, judgement: str
+    monkeypatch: pytest.MonkeyPatch, seconds: float, expected: str
 ) -> None:
     """Of less than half a second the clocks tell too little."""
     before = ClockReading(at=0, not_idle=0, own=0)
@@ -188,7 +188,7 @@ def test_short_runs_are_judged_with_what_was_before(
     seen.begin()
     assert (seen.load, seen.judgement, seen.told) == (None, "not known", "")
     seen.end()
-    assert seen.judgement == judgement
+    assert seen.judgement == expected
     record = seen.record()
     assert (record["before"]["others"], record["measured"]["others"]) == (1.0, 0.0)
     assert record["told"] == seen.told
