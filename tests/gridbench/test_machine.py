@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from gridbench.errors import BusyMachine
-from gridbench.machine import load, quiet
+from gridbench.machine import judgement, load, quiet
 from gridbench.machine.judgement import busy, disturbed_sentence, is_quiet, judged, tolerated
 from gridbench.machine.load import (
     BusyProcess,
