@@ -143,6 +143,11 @@ class ResultsOptions:
     )
 
 
+def rounds_option(help: str, default: int, most: int = 1000) -> Any:
+    """The parameter `--rounds`."""
+    return option("--rounds", Count(1, most), metavar="N", help=help, default=default)
+
+
 dry_run_option = click.option("--dry-run", is_flag=True, help="List what would be run, and exit.")
 
 

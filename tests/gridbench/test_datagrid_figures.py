@@ -24,8 +24,15 @@ from datagrid_cases import (
 )
 from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.comparisons import compared_loops, fitted, sweeps_of
-from gridbench.datagrid.figures import correctness, figures_of, verdict
-from gridbench.datagrid.latency import merged, quantile, quantiles, tail
+from gridbench.datagrid.figures import (
+    correctness,
+    figures_of,
+    merged,
+    quantile,
+    quantiles,
+    tail,
+    verdict,
+)
 from gridbench.datagrid.record import (
     FORM,
     Checked,

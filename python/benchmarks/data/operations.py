@@ -23,8 +23,7 @@ from benchmarks.data.clusters import (
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values
 from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
-from gridbench.datagrid.figures import throughput
-from gridbench.datagrid.latency import quantile
+from gridbench.datagrid.figures import quantile, throughput
 from gridbench.datagrid.plan import PlannedDataGridCase
 from gridbench.datagrid.record import Counted
 from gridbench.datagrid.record import DataGridCase as Record

@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gridbench.datagrid.figures import CaseFigures, Correctness, figures_of
-from gridbench.datagrid.latency import Quantiles, merged, quantiles
+from gridbench.datagrid.figures import (
+    CaseFigures,
+    Correctness,
+    Quantiles,
+    figures_of,
+    merged,
+    quantiles,
+)
 from gridbench.datagrid.record import Counted, DataGridCase, Latencies
 from gridbench.statistics.interval import Interval, measured
 

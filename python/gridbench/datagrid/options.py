@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -37,6 +39,7 @@ from gridbench.shared_options import (
     ResultsOptions,
     dry_run_option,
     experiment_options,
+    rounds_option,
 )
 from gridbench.workload.numbers import parse_real, shown
 
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from gridbench.datagrid.engine import DataGridEngine
     from gridbench.datagrid.experiment import DataGridExperiment
 
+P = TypeVar("P", "DataGridParameters", "DataScenarioParameters", "YcsbParameters")
 _DEFAULT = "run"
 _ALL = "all"
 _LEAST_MEMORY = 64 * MB  # no Java process with a product in it has less
@@ -93,7 +97,7 @@ class DataGrids(Quantity[tuple["DataGridEngine", ...]]):
 
 
 class OpenRates(Quantity[tuple[Offered, ...]]):
-    """OpenRates of open loops, such as `5000`, `1000,2000` or `50%`."""
+    """Rates of open loops, such as `5000`, `1000,2000` or `50%`."""
 
     name = "rates"
 
@@ -201,12 +205,8 @@ class DataGridParameters:
         record="backups",
     )
     hosts: HostOptions = group(HostOptions)
-    rounds: int = option(
-        "--rounds",
-        Count(1, 1000),
-        metavar="N",
-        help="How often each case is measured: two or more for claims, which come from repeats.",
-        default=1,
+    rounds: int = rounds_option(
+        "How often each case is measured: two or more for claims, which come from repeats.", 1
     )
     results: ResultsOptions = group(ResultsOptions, out="runs/data-<what>-<time>")
 
@@ -278,6 +278,40 @@ def data() -> None:
     """
 
 
+def _measuring(
+    schema: type[P],
+) -> Callable[[Callable[..., DataGridExperiment]], Callable[..., None]]:
+    """Give a command the options of a schema. The experiment that it returns is run, or listed."""
+
+    def decorate(command: Callable[..., DataGridExperiment]) -> Callable[..., None]:
+        @experiment_options(schema)
+        @dry_run_option
+        @functools.wraps(command)
+        def measure(
+            *,
+            dry_run: bool,
+            policy: Policy,
+            printing: Printing,
+            given: dict[str, Any],
+            **arguments: Any,
+        ) -> None:
+            from gridbench.datagrid.experiment import list_cases
+            from gridbench.experiment import run_experiment
+
+            experiment = command(read_parameters(schema, given), **arguments)
+            work = experiment.work
+            if dry_run:
+                list_cases(work, printing)
+                return
+            for caution in work.cautions():
+                printing.say(caution)
+            sys.exit(run_experiment(experiment, work.parameters.results, policy, printing))
+
+        return measure
+
+    return decorate
+
+
 @data.command(
     cls=CommandWithExamples,
     short_help="Run the case of a set-up file.",
@@ -290,16 +324,8 @@ def data() -> None:
     ),
 )
 @click.argument("setup", type=click.Path(path_type=Path), metavar="[SETUP.xml]", required=False)
-@experiment_options(DataGridParameters)
-@dry_run_option
-def run(
-    *,
-    setup: Path | None,
-    dry_run: bool,
-    policy: Policy,
-    printing: Printing,
-    given: dict[str, Any],
-) -> None:
+@_measuring(DataGridParameters)
+def run(parameters: DataGridParameters, setup: Path | None) -> DataGridExperiment:
     """Run the case of SETUP.xml: the twelve parameters of the data-grid benchmark. Without a file:
     a small case, for the first look.
 
@@ -315,8 +341,7 @@ def run(
     """
     from gridbench.datagrid.experiment import of_setup
 
-    parameters = read_parameters(DataGridParameters, given)
-    _run_or_list(of_setup(setup, parameters), policy, printing, dry_run=dry_run)
+    return of_setup(setup, parameters)
 
 
 @data.command(
@@ -331,16 +356,8 @@ def run(
     ),
 )
 @click.argument("scenarios", nargs=-1, required=True, metavar="1..3...")
-@experiment_options(DataScenarioParameters)
-@dry_run_option
-def scenario(
-    *,
-    scenarios: tuple[str, ...],
-    dry_run: bool,
-    policy: Policy,
-    printing: Printing,
-    given: dict[str, Any],
-) -> None:
+@_measuring(DataScenarioParameters)
+def scenario(parameters: DataScenarioParameters, scenarios: tuple[str, ...]) -> DataGridExperiment:
     """Run the cases of one or more scenarios; each reads, updates and inserts.
 
     1: size of objects, 1 KB to 10 MB, on 8 members with 10 clients. 2: 1, 10 and 100 clients.
@@ -352,8 +369,7 @@ def scenario(
     """
     from gridbench.datagrid.experiment import of_scenarios
 
-    parameters = read_parameters(DataScenarioParameters, given)
-    _run_or_list(of_scenarios(scenarios, parameters), policy, printing, dry_run=dry_run)
+    return of_scenarios(scenarios, parameters)
 
 
 @data.command(
@@ -366,16 +382,8 @@ def scenario(
     ),
 )
 @click.argument("workloads", nargs=-1, required=True, metavar="a..f|all...")
-@experiment_options(YcsbParameters)
-@dry_run_option
-def ycsb(
-    *,
-    workloads: tuple[str, ...],
-    dry_run: bool,
-    policy: Policy,
-    printing: Printing,
-    given: dict[str, Any],
-) -> None:
+@_measuring(YcsbParameters)
+def ycsb(parameters: YcsbParameters, workloads: tuple[str, ...]) -> DataGridExperiment:
     """Run core workloads of the Yahoo! Cloud Serving Benchmark, to set figures beside its.
 
     a: 50 % reads, 50 % overwrites. b: 95 % and 5 %. c: reads. d: 95 % reads of the latest objects,
@@ -385,24 +393,8 @@ def ycsb(
     """
     from gridbench.datagrid.experiment import of_ycsb
 
-    parameters = read_parameters(YcsbParameters, given)
-    _run_or_list(of_ycsb(workloads, parameters), policy, printing, dry_run=dry_run)
+    return of_ycsb(workloads, parameters)
 
 
 data.add_command(engines)
 data.add_command(crossover)
-
-
-def _run_or_list(
-    experiment: DataGridExperiment, policy: Policy, printing: Printing, *, dry_run: bool
-) -> None:
-    from gridbench.datagrid.experiment import list_cases
-    from gridbench.experiment import run_experiment
-
-    work = experiment.work
-    if dry_run:
-        list_cases(work, printing)
-        return
-    for caution in work.cautions():
-        printing.say(caution)
-    sys.exit(run_experiment(experiment, work.parameters.results, policy, printing))

@@ -9,8 +9,7 @@ from typing import Any
 
 from gridbench.datagrid.cases import RepeatedCase
 from gridbench.datagrid.comparisons import KB_IN_MB, Axis, DataGridSweep, LoopComparison
-from gridbench.datagrid.figures import operations_of_task
-from gridbench.datagrid.latency import tail
+from gridbench.datagrid.figures import operations_of_task, tail
 from gridbench.datagrid.record import COUNTED, DataGridCase, Latencies
 from gridbench.datagrid.tables import SLIDES, line_name, place_shown
 from gridbench.datagrid.workload import label_shown

@@ -29,7 +29,7 @@ from gridbench.datagrid.cluster import (
     RunningMember,
     running_cluster,
 )
-from gridbench.datagrid.latency import merged
+from gridbench.datagrid.figures import merged
 from gridbench.datagrid.memory import need_of
 from gridbench.datagrid.plan import DataGridWork, PlannedDataGridCase, WarmUpLimits
 from gridbench.datagrid.processes import HostController, ProcessError, Processes

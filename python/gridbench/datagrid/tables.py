@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from gridbench.datagrid.cases import RepeatedCase
 from gridbench.datagrid.comparisons import Axis, DataGridSweep, LoopComparison, SizeFit
-from gridbench.datagrid.figures import CaseFigures, MemberMemory
-from gridbench.datagrid.latency import Quantiles
+from gridbench.datagrid.figures import CaseFigures, MemberMemory, Quantiles
 from gridbench.datagrid.record import (
     COUNTED,
     WINDOW,

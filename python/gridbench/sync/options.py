@@ -16,7 +16,7 @@ from gridbench.errors import InputError, print_warning
 from gridbench.hosts.hosts_file import Placement
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import FLAG, Choice, Count, Counts, PathText, Quantity, Texts, words
+from gridbench.quantities import FLAG, Choice, Counts, PathText, Quantity, Texts, words
 from gridbench.schema import argument, group, option, read_parameters
 from gridbench.shared_options import (
     TIMEOUT,
@@ -24,6 +24,7 @@ from gridbench.shared_options import (
     ResultsOptions,
     dry_run_option,
     experiment_options,
+    rounds_option,
 )
 from gridbench.sync.record import HoldPoint
 from gridbench.sync.tasks import (
@@ -101,13 +102,7 @@ class SyncParameters:
     oversubscribe: bool = option(
         "--oversubscribe", FLAG, help="Allow more workers than cores on hosts.", default=False
     )
-    rounds: int = option(
-        "--rounds",
-        Count(1, 10_000),
-        metavar="N",
-        help="How often each case is run.",
-        default=3,
-    )
+    rounds: int = rounds_option("How often each case is run.", 3, 10_000)
     start: tuple[HoldPoint, ...] = option(
         "--hold",
         Choice(_STARTS),

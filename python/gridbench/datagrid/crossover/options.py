@@ -16,7 +16,7 @@ from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import CORES, MB, SIZE, Count, Duration, ListOf, Size, Texts
 from gridbench.schema import group, option, read_parameters
-from gridbench.shared_options import ResultsOptions, experiment_options
+from gridbench.shared_options import ResultsOptions, experiment_options, rounds_option
 
 _MOST_OBJECTS = int(LIMITS["SharedDataSize"][1])
 
@@ -75,13 +75,7 @@ class CrossoverParameters:
         default=3,
         record="members",
     )
-    rounds: int = option(
-        "--rounds",
-        Count(1, 1000),
-        metavar="N",
-        help="How often each size is measured with each number of tasks.",
-        default=3,
-    )
+    rounds: int = rounds_option("How often each size is measured with each number of tasks.", 3)
     warm: float = option(
         "--warm",
         Duration(1e-3, 3600.0),
