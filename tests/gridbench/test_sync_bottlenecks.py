@@ -1,4 +1,4 @@
-"""What is said to have limited a round, of counters made by hand."""
+"""Bottlenecks of rounds, by counters made by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.sync.bottlenecks import Bottleneck, bottlenecks
+from golden import same_as_golden
+from gridbench.sync.bottlenecks import bottlenecks
 from gridbench.sync.phase_counters import mean_of, phase_counters
 from gridbench.sync.record import HostUse, Phase, Round, Sample, TaskRun
 
@@ -55,11 +56,6 @@ def one_round(tasks: Sequence[TaskRun], *hosts: HostUse) -> Round:
     )  # fmt: skip
 
 
-def only(tasks: Sequence[TaskRun], *hosts: HostUse) -> Bottleneck:
-    (found,) = bottlenecks(one_round(tasks, *hosts))
-    return found
-
-
 def whats(tasks: Sequence[TaskRun], *hosts: HostUse) -> list[str]:
     found = bottlenecks(one_round(tasks, *hosts))
     for limit in found:
@@ -69,121 +65,67 @@ def whats(tasks: Sequence[TaskRun], *hosts: HostUse) -> list[str]:
     return [limit.what for limit in found]
 
 
-# ---- What is saturated
+# ---- All of them
 
 
-def test_a_disk_that_is_always_busy_bottlenecks() -> None:
-    found = only([task()], host(disk_busy=0.97, disk_queue=12.3, disk_written=2e8))
-    assert found.what == "disk saturated"
-    assert "The disk sda was busy for 97 % of the time" in found.told
-    assert "writing 200 MB/s, with 12 requests in its queue" in found.told
-    assert whats([task()], host(disk_busy=0.89)) == ["nothing saturated"]
+def reads(gigabytes: int = 1) -> list[TaskRun]:
+    part = phase("read", 4.0, bytes=gigabytes * GIGABYTE)
+    return [task(n, "a", part) for n in range(2)]
 
 
-def test_a_disk_with_one_request_at_a_time_is_told_apart() -> None:
-    found = only([task(0, "a", phase("create", 4.0))], host(disk_busy=0.95, disk_queue=1.0))
-    assert found.what == "disk, one request at a time (create)"
-    assert "in the phase create" in found.told
-    assert "fsync" in found.told
-
-
-def test_a_server_that_has_one_thread_can_be_saturated() -> None:
-    found = only(
-        [task(0, "a", phase("mkdir", 4.0, operations=100))],
-        host(watched={"gfmd": 0.97, "postgres": 0.3}, watched_busiest={"gfmd": 0.97}),
-    )
-    assert found.what == "gfmd saturated (mkdir)"
-    assert "A process of gfmd used 0.970 processors in the phase mkdir" in found.told
-    # More than one processor is no single thread, and there are others.
-    several = {"watched": {"gfmd": 1.6}, "watched_busiest": {"gfmd": 1.6}}
-    assert whats([task()], host(**several)) == ["waits elsewhere"]
-
-
-def test_a_server_that_has_all_processors_is_saturated() -> None:
-    found = only(
-        [task(0, "client")],
-        host("client"),
-        host("server", watched={"gfmd": 3.8}, watched_busiest={"gfmd": 3.8}, processors=3.7),
-    )
-    assert found.what == "gfmd saturated"
-    assert "used 3.80 of the 4 processors of server" in found.told
-
-
-def test_processors_can_be_saturated() -> None:
-    found = only([task(n, user=1.6, system=0.1) for n in range(9)], host(processors=3.9))
-    assert found.what == "processors saturated"
-    assert found.told == "The 4 processors were busy for 98 % of the time, 3.8 by 9 tasks."
-
-
-def test_processors_that_others_use_are_told() -> None:
-    servers = {"watched": {"gfmd": 0.5}, "watched_busiest": {"gfmd": 0.5}}
-    found = only([task(user=0.4)], host(processors=4.0, **servers))
-    assert found.told.endswith(
-        ", 0.10 by 1 task, 0.50 by gfmd. Most of it was done by other programs, perhaps for these."
-    )
-
-
-def test_several_machines_are_told_by_the_worst() -> None:
-    names = ["a", "b", "c"]
-    busy = [3.85, 3.95, 3.9]
-    found = only(
-        [task(n, name) for n, name in enumerate(names)],
-        *(host(name, processors=used) for name, used in zip(names, busy, strict=True)),
-    )
-    assert "The 4 processors of b were busy for 99 % of the time (and so on 2 other" in found.told
-
-
-def test_memory_and_network_can_be_short() -> None:
-    found = only([task()], host(pressure={"memory": 0.25, "io": 0.9}))
-    assert found.what == "memory pressure"
-    assert "waited for memory for 25 % of the time" in found.told
-    found = only([task()], host(link="eth0", link_used=0.93, network_in=1.16e8))
-    assert found.what == "network saturated"
-    assert "The interface eth0 used 93 % of its speed" in found.told
-
-
-def test_all_that_is_saturated_is_told() -> None:
-    found = whats([task()], host(disk_busy=1.0, disk_queue=9.0, processors=4.0))
-    assert found == ["disk saturated", "processors saturated"]
-
-
-# ---- Bytes
-
-
-def test_files_that_come_from_memory_are_told() -> None:
-    reads = [task(n, "a", phase("read", 4.0, bytes=GIGABYTE)) for n in range(2)]
-    found = bottlenecks(one_round(reads, host(disk_read=1e6, processors=4.0)))
-    assert [limit.what for limit in found] == ["processors saturated (read)", "page cache (read)"]
-    assert "Of the 2 GB that tasks read in the phase read, disks gave 3.815 MB" in found[1].told
-    # What came over the network was not in this host's memory.
-    assert "page cache (read)" not in whats(reads, host(network_in=5e8))
-    # From a server on the same host.
-    found = bottlenecks(one_round(reads, host(loopback=5e8)))
-    assert "over the loopback" in found[0].told
-
-
-def test_files_that_come_from_disks_are_compared_with_the_memory() -> None:
-    reads = [task(n, "a", phase("read", 4.0, bytes=2 * GIGABYTE)) for n in range(2)]
-    busy = {"disk_busy": 1.0, "disk_queue": 4.0, "disk_read": 0.8 * GIGABYTE}
-    found = bottlenecks(one_round(reads, host(**busy)))
-    assert [one.what for one in found] == ["disk saturated (read)", "page cache exceeded (read)"]
-    assert "disks gave 3.2 GB (80 %): files of 4 GB do not fit into its memory of 4 GB" in (
-        found[1].told
-    )
-    found = bottlenecks(one_round(reads, host(memory=64 * GIGABYTE, **busy)))
-    assert found[1].what == "read from disks (read)"
-    assert "would fit into its memory of 64 GB, but were not there" in found[1].told
-
-
-def test_writes_to_memory_are_told() -> None:
+def examples() -> dict[str, tuple[Sequence[TaskRun], Sequence[HostUse]]]:
+    """Tasks and hosts, by what they show."""
+    making = [task(0, "a", phase("mkdir", 4.0, operations=100))]
     writes = [task(0, "a", phase("write", 4.0, bytes=GIGABYTE))]
+    disk = {"disk_busy": 1.0, "disk_queue": 4.0, "disk_read": 0.8 * GIGABYTE}
+    one_thread = {"watched": {"gfmd": 0.97, "postgres": 0.3}, "watched_busiest": {"gfmd": 0.97}}
+    threads = {"watched": {"gfmd": 1.6}, "watched_busiest": {"gfmd": 1.6}}
+    all_of_it = {"watched": {"gfmd": 3.8}, "watched_busiest": {"gfmd": 3.8}, "processors": 3.7}
+    some = {"watched": {"gfmd": 0.5}, "watched_busiest": {"gfmd": 0.5}}
+    busy = zip("abc", (3.85, 3.95, 3.9), strict=True)
+    network = {"link": "eth0", "link_used": 0.93, "network_in": 1.16e8}
     grown = {"dirtied": GIGABYTE // 5, "disk_written": GIGABYTE / 20}
-    found = bottlenecks(one_round(writes, host(**grown)))
-    assert [one.what for one in found] == ["writes in memory (write)", "waits elsewhere (write)"]
-    assert "204.8 MB had reached disks at its end, and 819.2 MB more than before" in found[0].told
-    # With fsync they are on the disk; in /dev/shm there is nothing to write later.
-    assert whats(writes, host(disk_written=GIGABYTE / 4)) == ["waits elsewhere (write)"]
-    assert whats(writes, host()) == ["waits elsewhere (write)"]
+    slow = [task(n, on, seconds=s) for n, (on, s) in enumerate([("a", 1), ("b", 2), ("b", 2)])]
+    return {
+        "A busy disk": ([task()], [host(disk_busy=0.97, disk_queue=12.3, disk_written=2e8)]),
+        "A less busy disk": ([task()], [host(disk_busy=0.89)]),
+        "A disk with one request at a time": (
+            [task(0, "a", phase("create", 4.0))], [host(disk_busy=0.95, disk_queue=1.0)]
+        ),
+        "A server with one thread": (making, [host(**one_thread)]),
+        "A server with several threads": ([task()], [host(**threads)]),
+        "A server that uses all processors": (
+            [task(0, "client")], [host("client"), host("server", **all_of_it)]
+        ),
+        "Processors": ([task(n, user=1.6, system=0.1) for n in range(9)], [host(processors=3.9)]),
+        "Processors that others use": ([task(user=0.4)], [host(processors=4.0, **some)]),
+        "Several machines": (
+            [task(n, name) for n, name in enumerate("abc")],
+            [host(name, processors=used) for name, used in busy],
+        ),
+        "Memory": ([task()], [host(pressure={"memory": 0.25, "io": 0.9})]),
+        "Network": ([task()], [host(**network)]),
+        "Disk and processors": ([task()], [host(disk_busy=1.0, disk_queue=9.0, processors=4.0)]),
+        "Files in memory": (reads(), [host(disk_read=1e6, processors=4.0)]),
+        "Files from the network": (reads(), [host(network_in=5e8)]),
+        "Files from a server on the same host": (reads(), [host(loopback=5e8)]),
+        "Files that do not fit into memory": (reads(2), [host(**disk)]),
+        "Files that would fit into memory": (reads(2), [host(memory=64 * GIGABYTE, **disk)]),
+        "Writes to memory": (writes, [host(**grown)]),
+        "Writes with fsync": (writes, [host(disk_written=GIGABYTE / 4)]),
+        "Writes to a file system in memory": (writes, [host()]),
+        "Waits": ([task(n, "a", phase("mkdir", 4.0, operations=400)) for n in range(3)], [host()]),
+        "Tasks that compute": ([task(user=3.7, system=0.2)], [host(processors=1.0)]),
+        "Hosts that differ": (slow, [host("a", 2, cores=8), host("b", 2, cores=2)]),
+    }  # fmt: skip
+
+
+def test_bottlenecks_are_as_reviewed() -> None:
+    lines = []
+    for name, (tasks, hosts) in examples().items():
+        found = bottlenecks(one_round(tasks, *hosts))
+        lines += [f"## {name}", "", *(f"- {one.what}: {one.told}" for one in found), ""]
+    same_as_golden("\n".join(lines), "sync/bottlenecks.md")
 
 
 @pytest.mark.parametrize("name", ["readdir", "memory", "rewrite", "spread"])
@@ -223,23 +165,6 @@ def test_hosts_on_one_machine_are_counted_once() -> None:
     assert "machine" not in told  # there is only this one
 
 
-# ---- Nothing of it
-
-
-def test_what_waits_for_something_else_is_told_with_its_latency() -> None:
-    found = only([task(n, "a", phase("mkdir", 4.0, operations=400)) for n in range(3)], host())
-    assert found.what == "waits elsewhere (mkdir)"
-    assert "processors were busy for 5 % of the time, and the disk sda for 10 %" in found.told
-    assert "An operation took 10.00 ms of its task's time" in found.told
-    assert "more workers can do more" in found.told
-
-
-def test_tasks_that_compute_on_few_processors_are_told() -> None:
-    found = only([task(user=3.7, system=0.2)], host(processors=1.0))
-    assert found.what == "processors of the tasks"
-    assert "tasks computed for 98 % of their time" in found.told
-
-
 def test_what_counters_do_not_show_is_not_told() -> None:
     short = [task(seconds=0.05)]
     assert whats(short, host(seconds=1, processors=4.0)) == []
@@ -260,15 +185,8 @@ def test_a_round_without_looks_meanwhile_is_known_as_a_whole() -> None:
     assert whats([task(seconds=1.0)], use) == []
 
 
-def test_hosts_that_are_slower_than_others_are_told() -> None:
-    tasks = [task(n, name, seconds=s) for n, (name, s) in enumerate([("a", 1), ("b", 2), ("b", 2)])]
-    uses = [host("a", seconds=2, cores=8), host("b", seconds=2, cores=2)]
-    found = bottlenecks(one_round(tasks, *uses))[-1]
-    assert found.what == "hosts differ"
-    assert found.told.startswith(
-        "Tasks on b took 2.000 s in the median (2 workers on 2 processors), and those on a 1.000 s"
-        " (1 worker on 8 processors)"
-    )
+def test_hosts_differ_beyond_the_error_of_their_clocks() -> None:
+    tasks, uses = examples()["Hosts that differ"]
     unsure = [replace(one, clock_error=0.5) for one in tasks]
     assert "hosts differ" not in whats(unsure, *uses)
     alike = [task(n, "ab"[n % 2], seconds=2 + n / 10) for n in range(4)]

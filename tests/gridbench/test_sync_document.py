@@ -148,7 +148,7 @@ def test_scaling_is_of_the_rounds_that_count() -> None:
     rounds = [doing(count, rate, parameter="wal") for count, rate in rates.items()]
     slower = [replace(one, load=DISTURBED, repeat=1) for one in rounds[:2]]
     (told,) = scaling_sentences([*rounds, *slower])
-    assert told.startswith("mkdir, wal: From 4 workers on, more of them add nothing")
+    assert told.startswith("mkdir, wal: More than 4 workers add nothing")
     assert told.replace('"', "&#34;") in in_html(rounds)
     (both, _) = scaling_sentences([*rounds, *(replace(one, start="exec") for one in rounds)])
     assert both.startswith("mkdir, wal, held at entry: ")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from golden import same_as_golden
 from gridbench.analysis.scaling import Scalability, fit_scalability
 from gridbench.sync.cases import PhaseScaling, scaling_of
 from gridbench.sync.record import HoldPoint, Phase, Round, TaskRun
@@ -85,59 +86,35 @@ def test_nothing_is_fitted_to_little() -> None:
 # ---- Sweeps
 
 
-def test_a_sweep_that_still_rises_has_no_knee() -> None:
-    found = knee({n: 100.0 * n for n in COUNTS}, of_bytes=False)
-    assert found.workers is None
-    assert found.told.startswith(
-        "More workers still do more: 5,600 operations/s with 56, 2.00× those with 28."
-    )
-    assert "workers do not hold each other up" in found.told
+def examples() -> dict[str, PhaseScaling]:
+    """Sweeps, by their form."""
+    laws = {
+        "Contention and coherence": Scalability(100.0, 0.05, 0.01, 0.0),
+        "Contention alone": Scalability(1e6, 0.1, 0.0, 0.0),
+        "Coherence alone": Scalability(1e6, 0.0, 0.001, 0.0),
+    }
+    return {
+        "Still rising": knee({n: 100.0 * n for n in COUNTS}),
+        "Flat from 14 workers on": knee({n: min(100.0 * n, 1400.0) for n in COUNTS}),
+        "Bytes": knee({n: min(n, 2) * 2.0**20 for n in COUNTS}, of_bytes=True),
+        "Without a law": knee({1: 100.0, 2: 900.0, 4: 150.0, 8: 1200.0}),
+        **{name: knee({n: law.rate(n) for n in COUNTS}) for name, law in laws.items()},
+    }
 
 
-def test_a_sweep_that_becomes_flat_has_one() -> None:
-    found = knee({n: min(100.0 * n, 1400.0) for n in COUNTS})
-    assert found.workers == 14
-    assert found.told.startswith(
-        "From 14 workers on, more of them add nothing: 1,400 operations/s with 14, and 1,400"
-        " operations/s with 56."
-    )
+def test_sweeps_are_told_as_reviewed() -> None:
+    lines = [f"- {name}: {found.told}" for name, found in examples().items()]
+    same_as_golden("\n".join(lines), "sync/scaling.md")
 
 
-def test_a_sweep_that_falls_has_one_where_it_is_highest() -> None:
-    law = Scalability(100.0, 0.05, 0.01, 0.0)
-    found = knee({n: law.rate(n) for n in COUNTS})
-    assert found.workers == 7
-    assert found.told.startswith("Most is done by 7 workers, and more do less: ")
-    assert found.law is not None
-    assert "5 % of the work is done by one worker at a time, and each worker" in found.told
-    assert "so that about 10 do the most." in found.told
-
-
-def test_contention_alone_has_a_bound() -> None:
-    law = Scalability(1e6, 0.1, 0.0, 0.0)
-    found = knee({n: law.rate(n) for n in COUNTS})
-    assert found.workers is None
-    assert "so that any number of them stays below 10,000,000 operations/s" in found.told
-
-
-def test_workers_can_cost_each_other_time_without_contention() -> None:
-    law = Scalability(1e6, 0.0, 0.001, 0.0)
-    assert "fits within 0 %: each worker costs every other one time, so that about 32" in (
-        knee({n: law.rate(n) for n in COUNTS}).told
-    )
-
-
-def test_bytes_are_told_as_such() -> None:
-    found = knee({n: min(n, 2) * 2.0**20 for n in COUNTS}, of_bytes=True)
-    assert found.of_bytes
-    assert found.rates[56] == pytest.approx(2**21, rel=1e-3)
-    assert "2.10 MB/s with 2," in found.told
-
-
-def test_what_does_not_follow_the_law_is_not_told_by_it() -> None:
-    found = knee({1: 100.0, 2: 900.0, 4: 150.0, 8: 1200.0})
-    assert found.law is None
-    assert "law" not in found.told
+def test_the_number_of_workers_from_which_on_more_add_nothing() -> None:
+    found = examples()
+    assert {name: one.workers for name, one in found.items()} == {
+        "Still rising": None, "Flat from 14 workers on": 14, "Bytes": 2, "Without a law": None,
+        "Contention and coherence": 7, "Contention alone": None, "Coherence alone": 28,
+    }  # fmt: skip
+    assert found["Without a law"].law is None
+    assert found["Bytes"].rates[56] == pytest.approx(2**21, rel=1e-3)
 
 
 def test_each_sweep_is_told_by_itself() -> None:

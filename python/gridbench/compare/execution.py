@@ -34,7 +34,7 @@ _TAIL = 2000  # bytes of standard error that are shown
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a command took; seconds and bytes."""
+    """Resources that a command used; seconds and bytes."""
 
     wall: float
     user: float
@@ -43,7 +43,7 @@ class Usage:
     exit_status: int
     """128 + n if signal n ended it."""
     errors: str
-    """The end of its standard error."""
+    """The last part of its standard error."""
 
 
 def check_program(words: Sequence[str]) -> None:
@@ -61,9 +61,9 @@ def execute(
     words: Sequence[str], *, input: str = "", output: str = "null", glance: Callable[[], object]
 ) -> Usage:
     """Run a command in a process group of its own until it ends. `glance` is called ten times a
-    second and may raise: then the group is ended. What the command leaves in it is killed.
+    second and may raise: then the group is ended. Processes that the command leaves are killed.
 
-    This process has to be the one that orphans are given to. InputError if a file cannot be opened.
+    This process must be the one that adopts orphans. InputError if a file cannot be opened.
     """
     with contextlib.ExitStack() as stack:
         errors = stack.enter_context(tempfile.TemporaryFile())
@@ -143,7 +143,7 @@ def _end(command: int, exit_of: int) -> None:
 
 
 def _reap(group: int) -> None:
-    """Wait for what was killed in the group, as far as it is given to us."""
+    """Wait for the killed processes of the group that this process has adopted."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG)[0]:
             pass
@@ -163,7 +163,7 @@ def _output(output: str, stack: contextlib.ExitStack) -> int:
 
 
 def _drain(reader: int) -> None:
-    """Read all of a pipe and forget it."""
+    """Read all of a pipe and drop it."""
     with open(reader, "rb", buffering=0) as file:
         while file.read(_PART):
             pass
@@ -186,7 +186,7 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
 
 
 def _copy(descriptor: int, stack: contextlib.ExitStack) -> int:
-    """A copy that is none of those that a child gets."""
+    """A copy outside the range of descriptors that a child gets."""
     copy = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     stack.callback(os.close, copy)
     return copy

@@ -1,6 +1,6 @@
-"""What is recommended for each machine: the engine, the task size, the cores, and what is missing.
+"""The recommendation for each machine: engine, task size, cores, and missing measurements.
 
-All of it follows from figures that were measured, or from a model that was fitted to such.
+It follows from measured figures, or from a model that is fitted to them.
 """
 
 from __future__ import annotations
@@ -26,52 +26,52 @@ from gridbench.statistics.claims import decided
 from gridbench.workload.body import SPIN
 
 EFFICIENT = 0.9
-"""Share of the time in which workers do the work, from which on tasks are long enough."""
+"""Share of the time in which workers compute, from which on tasks are long enough."""
 _BLOCKS = 10
-"""Tasks for each core, where that share is looked at."""
+"""Tasks for each core, for this share."""
 _SHORTEST, _LONGEST = 1e-6, 1e4  # seconds of a task
 _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWork:
-    """What a user has to do."""
+    """The work of a user."""
 
     seconds: float
-    """Of one core, all together."""
+    """Total time on one core."""
     tasks: int | None = None
-    """That it is divided into already; None: any number."""
+    """Number of tasks; None: any number."""
     price: float | None = None
-    """Of a core-hour."""
+    """Price of a core-hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedEngine:
-    """An engine with how it did beside others."""
+    """An engine in comparison with the others."""
 
     name: str
     ratio: float
-    """Geometric mean, over workloads, of its time by that of the fastest engine."""
+    """Geometric mean over workloads of its time by that of the fastest engine."""
     least: float
     most: float
     fastest: int
     """Workloads in which it was the fastest."""
     workloads: int
     proven: int | None
-    """Workloads in which undisturbed rounds prove that the recommended engine is faster; None: it
-    is that engine."""
+    """Workloads in which undisturbed rounds prove that the recommended engine is faster; None: this
+    is the recommended engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A figure that was measured at several times."""
+    """A figure with several dates."""
 
     engine: str
     what: str
     dates: tuple[str, ...]
     measures: tuple[Measure, ...]
     claims: bool
-    """Whether the first and the last are of undisturbed measurements."""
+    """Whether the first and the last measurement were undisturbed."""
 
     @property
     def compared(self) -> Compared:
@@ -81,7 +81,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """For one machine."""
+    """The recommendation for one machine."""
 
     host: str
     cores: int
@@ -89,10 +89,10 @@ class Recommendation:
     ranked: tuple[RankedEngine, ...]
     """The recommended engine first; none: engines were not compared."""
     claims: bool
-    """Whether the ranking rests on undisturbed runs alone."""
+    """Whether the ranking uses undisturbed runs only."""
     model: PipelineModel | None
     model_source: str
-    """Where the model is from."""
+    """The folders behind the model."""
     task_time: float | None
     """Seconds of a task from which on workers are busy for `EFFICIENT` of the time; None: not
     known."""
@@ -100,7 +100,7 @@ class Recommendation:
     work: PlannedWork | None
     trends: tuple[Trend, ...]
     missing: tuple[tuple[str, str], ...]
-    """What was not measured, and the command that would."""
+    """What was not measured, and the command that measures it."""
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -116,21 +116,21 @@ class Recommendation:
 
     @property
     def engine(self) -> str:
-        """That is recommended, or the only one that is known; empty: none."""
+        """The recommended engine, or the only known one; empty: none."""
         if self.ranked:
             return self.ranked[0].name
         return self.model.name if self.model else ""
 
     @property
     def core_hours(self) -> float | None:
-        """Of the work, as advised."""
+        """Core-hours of the work, as advised."""
         if self.advice is None:
             return None
         return self.advice.expected.total * self.advice.split.cores / _HOUR
 
     @property
     def provisional(self) -> bool:
-        """Whether other programs disturbed what it rests on."""
+        """Whether other programs disturbed the measurements behind it."""
         return bool((self.ranked and not self.claims) or (self.model and self.model.disturbed))
 
 

@@ -1,4 +1,4 @@
-"""What folders of results hold: figures with their machine, date, and whether they claim."""
+"""Evidence from folders of results: figures with machine, date, and whether they claim."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ _ESCAPED = re.compile(r"\\([\\`*_\[\]<>|&#~])")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one folder tells of one machine."""
+    """Figures of one machine in one folder."""
 
     source: Path
     command: str
-    """That has made it, such as `gridbench run`."""
+    """The command that measured it, such as `gridbench run`."""
     host: str
     cores: int
-    """Processors of the machine; 0: not known."""
+    """Processors of the machine; 0: unknown."""
     date: str
-    """ISO 8601, in minutes; empty: not known."""
+    """ISO 8601, in minutes; empty: unknown."""
     figures: Mapping[FigureName, Measure]
-    """Of undisturbed measurements."""
+    """Figures of undisturbed measurements."""
     provisional: Mapping[FigureName, Measure]
-    """Figures of which there are only disturbed measurements."""
+    """Figures with disturbed measurements only."""
     models: tuple[PipelineModel, ...] = ()
     told: str = ""
-    """The first sentence of its report; empty: it has none."""
+    """The first sentence of the report; empty: none."""
 
     @property
     def has_tasks(self) -> bool:
-        """Whether it holds runs of tasks on engines, which a model can be fitted to."""
+        """Whether it has runs of tasks on engines, to which a model can be fitted."""
         return self.command in ("gridbench run", "gridbench scenario")
 
 
 def read_evidence(sources: Sequence[Path]) -> list[Evidence]:
-    """What all folders hold, the oldest first. InputError for one that holds no results."""
+    """The evidence in all folders, the oldest first. InputError for a folder without results."""
     found = [one for source in sources for one in _read(source)]
     return sorted(found, key=lambda one: one.date)
 

@@ -109,8 +109,8 @@ def _disks(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if mean.disk_queue < DISK_QUEUE:
         yield Bottleneck(
             _what("disk, one request at a time", phase),
-            f"{told} Requests came one after the other, as they do if each has to be on the disk"
-            " before the next (fsync): its latency limits, and not its bandwidth.",
+            f"{told} Requests came one after the other, as with fsync after each write: the latency"
+            " of the disk limits, not its bandwidth.",
         )
     else:
         yield Bottleneck(
@@ -127,14 +127,14 @@ def _servers(phase: PhaseCounters) -> Iterator[Bottleneck]:
                 _what(f"{name} saturated", phase),
                 f"The processes of {name} used {digits(found.mean.watched[name])} of the"
                 f" {counted(found.machine.cores, 'processor')}{found.of}{_during(phase)}"
-                f"{found.others}: there are no more.",
+                f"{found.others}: all of them.",
             )
         elif found := _worst(phase, functools.partial(_used_by_one, name), ONE_PROCESSOR[0]):
             yield Bottleneck(
                 _what(f"{name} saturated", phase),
                 f"A process of {name}{found.of} used"
                 f" {digits(found.mean.watched_busiest[name])} processors{_during(phase)}"
-                f"{found.others}: that is all that one thread can use.",
+                f"{found.others}: all that one thread can use.",
             )
 
 
@@ -164,7 +164,7 @@ def _processors(phase: PhaseCounters) -> Iterator[Bottleneck]:
     used = tasks | found.mean.watched
     told += "".join(f", {digits(much, 2)} by {who}" for who, much in used.items()) + "."
     if sum(used.values()) < MOSTLY * found.mean.processors:
-        told += " Most of it was done by other programs, perhaps for these."
+        told += " Other programs did most of the work, perhaps for these."
     yield Bottleneck(_what("processors saturated", phase), told)
 
 
@@ -175,8 +175,8 @@ def _memory(phase: PhaseCounters) -> Iterator[Bottleneck]:
             _what("memory pressure", phase),
             f"Some process{found.of} waited for memory for"
             f" {percent(found.mean.pressure['memory'], 0)} of the time{_during(phase)}"
-            f"{found.others}; of {size(found.machine.memory)} of memory,"
-            f" {size(found.mean.available)} were available at the end.",
+            f"{found.others}; {size(found.mean.available)} of {size(found.machine.memory)} were"
+            " available at the end.",
         )
 
 
@@ -217,7 +217,7 @@ def _worst(
     machine = phase.machines[max(found, key=lambda one: (one[0], -one[1]))[1]]
     assert machine.mean is not None
     more = len(found) - 1
-    others = f" (and so on {counted(more, 'other machine')})" if more else ""
+    others = f" (as on {counted(more, 'other machine')})" if more else ""
     return _SaturatedMachine(machine, machine.mean, _place(" of ", phase, machine), others)
 
 
@@ -229,18 +229,20 @@ def _read_from(phase: PhaseCounters) -> Iterator[Bottleneck]:
         return
     disks = phase.total(lambda machine: machine.read, everywhere=True)
     arrived = phase.total(lambda machine: machine.received)
-    tasks = f"Of the {size(phase.bytes)} that tasks read{_during(phase)}, disks gave {size(disks)}"
+    tasks = (
+        f"Of the {size(phase.bytes)} that tasks read{_during(phase)}, {size(disks)} came from disks"
+    )
     if disks + arrived <= CACHED * phase.bytes:
         looped = phase.total(lambda machine: machine.loopback)
         server = (
-            f"; {size(looped)} came over the loopback, from a server on the same host"
+            f"; {size(looped)} came from a server on the same host"
             if looped >= FROM_DISK * phase.bytes
             else ""
         )
         yield Bottleneck(
             _what("page cache", phase),
-            f"{tasks} and the network {size(arrived)}{server}: files were in memory, so that this"
-            " says nothing of a disk.",
+            f"{tasks} and {size(arrived)} over the network{server}: the files were in memory, so"
+            " the rate is not that of a disk.",
         )
     elif disks >= FROM_DISK * phase.bytes:
         most = max(phase.working, key=lambda machine: machine.bytes / max(1, machine.memory))
@@ -251,7 +253,7 @@ def _read_from(phase: PhaseCounters) -> Iterator[Bottleneck]:
             + _place(" on ", phase, most)
             + (" would fit" if fits else " do not fit")
             + f" into its memory of {size(most.memory)}"
-            + (", but were not there, or were read past it." if fits else "."),
+            + (", but were not there, or reads bypassed it." if fits else "."),
         )
 
 
@@ -266,8 +268,8 @@ def _written_to(phase: PhaseCounters) -> Iterator[Bottleneck]:
         yield Bottleneck(
             _what("writes in memory", phase),
             f"Of the {size(phase.bytes)} that tasks wrote{_during(phase)}, {size(disks)} had"
-            f" reached disks at its end, and {size(waiting)} more than before waited in memory to"
-            " be written: without fsync this is the speed of memory.",
+            f" reached disks at the end, and {size(waiting)} were added to the memory that is not written"
+            " yet: without fsync the rate is that of memory.",
         )
 
 
@@ -281,7 +283,7 @@ def _elsewhere(phase: PhaseCounters) -> Iterator[Bottleneck]:
     busiest = max(phase.working, key=lambda machine: machine.busy)
     disk = max(means, key=lambda mean: mean.disk_busy)
     told = (
-        f"Nothing that is counted was saturated{_during(phase)}: processors were busy for"
+        f"No counted resource was saturated{_during(phase)}: processors were busy for"
         f" {percent(busiest.busy, 0)} of the time{_place(' on ', phase, busiest)}"
     )
     told += f", and the disk {disk.disk} for {percent(disk.disk_busy, 0)}." if disk.disk else "."
@@ -289,7 +291,7 @@ def _elsewhere(phase: PhaseCounters) -> Iterator[Bottleneck]:
         yield Bottleneck(
             _what("processors of the tasks", phase),
             f"{told} But tasks computed for {percent(phase.computed, 0)} of their time: more"
-            " workers can do more, as long as there are processors.",
+            " workers can do more, up to the number of processors.",
         )
         return
     if max(busiest.busy, disk.disk_busy) >= LITTLE:
@@ -297,11 +299,11 @@ def _elsewhere(phase: PhaseCounters) -> Iterator[Bottleneck]:
         return
     if phase.operations:
         each = duration(phase.task_seconds / phase.operations)
-        told += f" An operation took {each} of its task's time."
+        told += f" An operation took {each}."
     yield Bottleneck(
         _what("waits elsewhere", phase),
-        f"{told} Tasks wait for something else most of the time, such as a server, the network, a"
-        " lock, or a time to pass; more workers can do more, until something is saturated.",
+        f"{told} Tasks mostly wait for something else, such as a server, the network, a lock or a"
+        " timer; more workers can do more, until a resource is saturated.",
     )
 
 
@@ -328,8 +330,9 @@ def _uneven_hosts(one: Round) -> Iterator[Bottleneck]:
     ]
     yield Bottleneck(
         "hosts differ",
-        f"Tasks on {slow} took {duration(longest)} in the median ({placed[0]}), and those on {fast}"
-        f" {duration(shortest)} ({placed[1]}): the slowest host decides when a round ends.",
+        f"The median task took {duration(longest)} on {slow} ({placed[0]}), and"
+        f" {duration(shortest)} on {fast} ({placed[1]}): the slowest host decides when a round"
+        " ends.",
     )
 
 

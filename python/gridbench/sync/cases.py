@@ -257,22 +257,19 @@ def _scaling(
     def shown(count: int) -> str:
         return f"{_rate(rates[count], of_bytes=of_bytes)} with {count:,}"
 
+    few, verb = counted(workers, "worker"), "s" if workers == 1 else ""
     if found is None:
         before = sorted(rates)[-2]
-        told = (
-            f"More workers still do more: {shown(most)}, {times(rates[most] / rates[before])} those"
-            f" with {before:,}."
-        )
+        ratio = times(rates[most] / rates[before])
+        told = f"More workers still do more: {shown(most)}, {ratio} the rate with {before:,}."
     elif rates[most] < (1 - LESS) * best:
+        less = percent(1 - rates[most] / rates[workers], 0)
         told = (
-            f"Most is done by {counted(workers, 'worker')}, and more do less: {shown(workers)}, and"
-            f" {shown(most)}, {percent(1 - rates[most] / rates[workers], 0)} less."
+            f"{few} {'does' if verb else 'do'} the most, and more do less: {shown(workers)}, and"
+            f" {shown(most)}, {less} less."
         )
     else:
-        told = (
-            f"From {counted(workers, 'worker')} on, more of them add nothing: {shown(workers)}, and"
-            f" {shown(most)}."
-        )
+        told = f"More than {few} add{verb} nothing: {shown(workers)}, and {shown(most)}."
     return PhaseScaling(
         phase=phase,
         parameter=case.parameter,
@@ -296,12 +293,12 @@ def _by_law(law: Scalability | None, most: int, *, of_bytes: bool) -> Iterator[s
         parts.append(f"{share} of the work is done by one worker at a time")
         if crowding < _SMALL:
             bound = _rate(law.alone / law.contention, of_bytes=of_bytes)
-            parts[-1] += f", so that any number of them stays below {bound}"
+            parts[-1] += f", so that any number of workers stays below {bound}"
     if crowding >= _SMALL:
-        parts.append("each worker costs every other one time")
+        parts.append("each pair of workers costs time")
         if law.most <= 2 * most:
             parts[-1] += f", so that about {max(1, round(law.most)):,} do the most"
-    yield f"{fits} {', and '.join(parts or ['workers do not hold each other up'])}."
+    yield f"{fits} {', and '.join(parts or ['workers do not slow each other down'])}."
 
 
 def _rate(value: float, *, of_bytes: bool) -> str:

@@ -32,7 +32,7 @@ __all__ = ["from_record", "name", "parameters", "read", "to_record"]
 name = "synchronised rounds"
 parameters = (ModelParameter("workers", "workers"),)
 _DIVIDES = "--total"
-"""The option of built-in tasks by which workers divide a total."""
+"""The option of built-in tasks with which workers divide a total."""
 FORMULA = Formula(
     quantity="time of a round: its tasks are started and held, let go, and end",
     noun="case",
@@ -137,7 +137,7 @@ def from_record(record: Any) -> Sequence[FittedModel]:
 
 
 def _point(cases: Sequence[SyncCase]) -> MeasuredCase:
-    """The same case, perhaps of several folders; those that do not count only if none does."""
+    """A case, perhaps of several folders; with rounds that do not count only if none does."""
     counting = [case for case in cases if case.counts] or list(cases)
     return MeasuredCase(
         {"workers": cases[0].workers},
@@ -154,7 +154,7 @@ def _point(cases: Sequence[SyncCase]) -> MeasuredCase:
 
 
 def _divides(header: Header) -> bool:
-    """Whether it is a task of ours that was told to share its work."""
+    """Whether it is a built-in task that divides its work."""
     words = map(str, header.options.get("arguments") or ())
     return header.options.get("task") in BUILT_INS and any(
         word == _DIVIDES or word.startswith(f"{_DIVIDES}=") for word in words

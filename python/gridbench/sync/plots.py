@@ -44,7 +44,7 @@ Value = Callable[[SyncCase], Interval | None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _CaseAxis:
     """The x axis of curves, and the cases of each of their lines."""
 
     what: str
@@ -108,7 +108,7 @@ class _Axis:
 def over_workers(cases: Sequence[SyncCase]) -> list[Curve]:
     """Curves with one line for each parameter."""
     workers = sorted({case.workers for case in cases})
-    over = _Axis(
+    over = _CaseAxis(
         "workers",
         [Place(count, f"{count:,}") for count in workers],
         _groups(cases, lambda case: case.parameter),
@@ -152,7 +152,7 @@ def over_parameters(cases: Sequence[SyncCase]) -> list[Curve]:
     parameters = in_order(case.parameter for case in cases)
     numbers = numbers_of(parameters)
     room = max(8, _TICKS // max(1, len(parameters)))
-    over = _Axis(
+    over = _CaseAxis(
         "parameter",
         [
             Place(float(number) if numbers is None else numbers[number], shortened(one, room))

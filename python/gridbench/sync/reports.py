@@ -1,4 +1,4 @@
-"""What a task says of its work, in what it prints."""
+"""Phases that a task reports in its output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gridbench.sync.record import Latency, Phase
 from gridbench.workload.numbers import shown
 
 LONGEST = 64 << 20
-"""Bytes at the end of an output that are looked at."""
+"""Bytes at the end of an output that are searched."""
 _MOST_PHASES = 1000
 _LONGEST_NAME = 100
 _MOST = 2**63
@@ -22,19 +22,19 @@ _MOST = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What is found in an output."""
+    """The report in an output."""
 
     phases: tuple[Phase, ...] = ()
     why: str = ""
-    """Why phases that it tells of cannot be used; empty: they can be, or there are none."""
+    """Why reported phases cannot be used; empty: they can, or there are none."""
 
 
 def reported(output: bytes) -> Reported:
-    """The phases that a task has printed to its standard output.
+    """The phases that a task printed to its standard output.
 
-    They stand in the last line that is a JSON object with `phases`, each with the fields of
-    `Phase`, or in what fio prints with `--output-format=json`. Whatever else a task prints is its
-    own: no phases, and nothing is wrong.
+    They are in the last line that is a JSON object with `phases`, each with the fields of `Phase`,
+    or in the output of fio with `--output-format=json`. Any other output has no phases, which is
+    no error.
     """
     text = output[-LONGEST:].decode("utf-8", "replace")
     try:
@@ -76,7 +76,7 @@ def _json(line: str) -> Any:
 
 
 def _checked(phases: tuple[Phase, ...]) -> Iterator[Phase]:
-    """Those phases, all of whose numbers can be those of some work."""
+    """The phases, after a check of names and numbers."""
     if len(phases) > _MOST_PHASES:
         raise RecordError(f"it tells of {len(phases):,} phases, more than {_MOST_PHASES:,}")
     for number, phase in enumerate(phases):
@@ -129,7 +129,7 @@ class _Fio:
 
 
 def _of_fio(text: str) -> tuple[Phase, ...] | None:
-    # Notes and warnings may stand before it, and behind.
+    # Notes and warnings may stand before and after it.
     start = text.rfind("{", 0, max(text.find('"fio version"'), 0))
     if start < 0:
         return None
@@ -158,19 +158,19 @@ def _of_job(job: _Job, several: bool) -> Iterator[Phase]:
 
 
 def _seconds(done: _Direction) -> float:
-    # What takes less than a millisecond takes 0 of them, but has a rate.
+    # Less than a millisecond is rounded to 0, but has a rate.
     if done.runtime or not done.iops:
         return done.runtime / 1e3
     return float(min(done.total_ios, _MOST)) / done.iops
 
 
 def _latency(times: _Completion) -> Latency | None:
-    """The time from when the system has taken an operation on until it is done."""
+    """The time from the submission of an operation to its completion."""
     try:
         p50, p90, p99 = (times.percentile[f"{percent}.000000"] for percent in (50, 90, 99))
     except KeyError:
         return None
-    # Percentiles are those of a bucket, which may end above the longest.
+    # Percentiles are the end of a bucket, which may be above the maximum.
     return Latency(
         p50=min(p50, times.max) / 1e9,
         p90=min(p90, times.max) / 1e9,

@@ -31,7 +31,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
 
     for one in FORM.read(source)[1]:
         found = figures_of(one)
-        # What its phases are called is not known before; a comparison has them in this order.
+        # A comparison has them in this order.
         values: list[tuple[str, float, str, Better]] = [
             ("start skew", found.skew, "s", "less"),
             ("first start to last end", found.span, "s", "less"),
@@ -61,7 +61,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
 
 
 def nothing_valid(source: Path) -> InputError:
-    """Why no round is valid."""
+    """The reason why no round is valid."""
     return InputError(
         f"has no round that counts, and so nothing to compare: {_why_not(FORM.read(source)[1])}",
         file=source,
@@ -70,7 +70,7 @@ def nothing_valid(source: Path) -> InputError:
 
 
 def _why_not(rounds: Sequence[Round]) -> str:
-    """How many there are, and why they do not count: `of 3 rounds, 2 disturbed, 1 failed`."""
+    """`of 3 rounds, 2 disturbed, 1 failed`."""
     from gridbench.formats import counted
     from gridbench.machine.judgement import disturbed
 

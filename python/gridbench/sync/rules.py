@@ -1,6 +1,6 @@
 """The rules for synchronised rounds: see docs/rules.md.
 
-They judge the rounds that figures are of: those that count, or all of a case that has none.
+They judge the rounds behind the figures: those that count, or all of a case without any.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gridbench.sync.record import ERRORS, FORM, KEPT, Round, TaskRun
 from gridbench.sync.reports import reported
 
 _EXACT = 1e-6
-"""Seconds by which times may differ that clocks do not tell apart."""
+"""Seconds by which times may differ, as clocks have a finite resolution."""
 _ROUNDED = 1e-3
-"""Seconds by which a phase may be longer than its task, as programs such as fio round it."""
+"""Seconds by which a phase may be longer than its task, as programs such as fio round."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The results, as the rules look at them."""
+class SyncResults:
+    """Synchronised rounds that are checked."""
 
     folder: Path
     header: Header
@@ -32,29 +32,29 @@ class Measured:
 
     @property
     def rounds(self) -> list[Round]:
-        """Those that figures are of."""
+        """The rounds behind the figures."""
         return [one for case in self.cases for one in case.counting]
 
     @property
     def left_out(self) -> int:
-        """How many there are that figures are not of."""
+        """Number of the other rounds."""
         return sum(len(case.rounds) for case in self.cases) - len(self.rounds)
 
     @property
     def tasks(self) -> Iterator[tuple[str, TaskRun]]:
-        """Of the same rounds, with what each is called."""
+        """The tasks of these rounds with their names."""
         for one in self.rounds:
             for task in one.tasks:
                 yield f"worker {task.worker} of {one.named()}", task
 
 
-def read(source: Path) -> Measured:
+def read(source: Path) -> SyncResults:
     """The results in a folder. InputError if they cannot be read."""
     header, rounds = FORM.read(source)
-    return Measured(folder_of(source), header, tuple(cases_of(rounds)))
+    return SyncResults(folder_of(source), header, tuple(cases_of(rounds)))
 
 
-def _complete(found: Measured) -> Seen:
+def _complete(found: SyncResults) -> Seen:
     rounds = found.rounds
     if not rounds:
         return "broken", "no round was made"
@@ -64,7 +64,7 @@ def _complete(found: Measured) -> Seen:
 
 
 def _whole(one: Round) -> bool:
-    """Whether each of its workers has a task that ended well, whatever the round says of itself."""
+    """Whether each worker has a task that ended well, whatever the status of the round."""
     workers = {task.worker for task in one.tasks}
     return (
         one.status == "done"
@@ -76,20 +76,20 @@ def _whole(one: Round) -> bool:
     )
 
 
-def _order(found: Measured) -> Seen:
+def _order(found: SyncResults) -> Seen:
     wrong = [name for name, task in found.tasks if not _in_order(task)]
     told = "tasks began at the instant or after it, and ended after that"
     return broken_by(wrong, "a task began before the instant, or ended before it began", told)
 
 
 def _in_order(task: TaskRun) -> bool:
-    if task.began is None or task.ended is None:  # another rule is against that
+    if task.began is None or task.ended is None:  # another rule covers this
         return True
     early = -task.clock_error - _EXACT
     return task.began >= early and task.ended >= task.began - _EXACT
 
 
-def _phases(found: Measured) -> Seen:
+def _phases(found: SyncResults) -> Seen:
     wrong = [name for name, task in found.tasks if not _fits(task)]
     return broken_by(wrong, "a phase is longer than its task", "no phase is longer than its task")
 
@@ -101,7 +101,7 @@ def _fits(task: TaskRun) -> bool:
     return longest <= task.ended - task.began + _ROUNDED
 
 
-def _printed(found: Measured) -> Seen:
+def _printed(found: SyncResults) -> Seen:
     with_phases = [(name, task) for name, task in found.tasks if task.phases]
     outcomes = [(name, _as_printed(task, found.folder)) for name, task in with_phases]
     wrong = [name for name, same in outcomes if same is False]
@@ -116,9 +116,9 @@ def _printed(found: Measured) -> Seen:
 
 
 def _as_printed(task: TaskRun, folder: Path) -> bool | None:
-    """Whether the phases are those that it printed; None: that is not kept as a whole."""
+    """Whether the phases are those that the task printed; None: its output is not complete."""
     file = (folder / task.output).resolve()
-    # The name comes from a record, and may lead nowhere else.
+    # The path comes from a record and must stay in the folder.
     if not task.output or folder.resolve() not in file.parents:
         return None
     try:
@@ -132,22 +132,22 @@ def _as_printed(task: TaskRun, folder: Path) -> bool | None:
     return None if len(printed) >= KEPT else False
 
 
-def _quiet(found: Measured) -> Seen:
+def _quiet(found: SyncResults) -> Seen:
     looked = [(one.named(), one.load) for one in found.rounds]
     return undisturbed(looked, "round", found.left_out)
 
 
-def _repeated(found: Measured) -> Seen:
+def _repeated(found: SyncResults) -> Seen:
     times = [(case.told(), sum(map(counts, case.rounds))) for case in found.cases]
     return enough(times, "counting round")
 
 
-def _recorded(found: Measured) -> Seen:
+def _recorded(found: SyncResults) -> Seen:
     lacks = [] if found.header.options.get("task") else ["the task"]
     return recorded(found.header.machine, found.header.versions, lacks)
 
 
-_EACH: dict[str, Callable[[Measured], Seen]] = {
+_EACH: dict[str, Callable[[SyncResults], Seen]] = {
     "complete": _complete,
     "stamps are in order": _order,
     "phases fit into their tasks": _phases,

@@ -30,7 +30,7 @@ _TO_DIE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class HostFacts:
+class TaskHostFacts:
     """A host."""
 
     host: str
@@ -105,9 +105,9 @@ class TaskGroup:
         self._watched = tuple(watched)
         self._sampler.watch(self._watched)
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> TaskHostFacts:
         """Name, cores and Python of the host."""
-        return HostFacts(platform.node(), processors(), platform.python_version())
+        return TaskHostFacts(platform.node(), processors(), platform.python_version())
 
     def why_not(self, program: str, directory: str) -> str:
         """Why this host cannot run the program; empty if it can."""
