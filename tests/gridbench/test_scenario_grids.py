@@ -19,8 +19,16 @@ from gridbench.quantities import (
     parse_size,
     parse_stddev,
 )
-from gridbench.scenario.grids import GridChoice, ScenarioCase, cases_of, parse_scenarios
-from gridbench.scenario.workloads import TaskTimes, setup_of, workload_of
+from gridbench.scenario.grids import (
+    GridChoice,
+    ScenarioCase,
+    TaskTimes,
+    cases_of,
+    parse_scenarios,
+    setup_of,
+    write_workload,
+)
+from gridbench.workload.workload import read_workload
 
 
 @pytest.mark.parametrize(
@@ -155,7 +163,7 @@ def test_values_are_understood() -> None:
 
 def test_a_case_as_a_workload(tmp_path: Path) -> None:
     case = ScenarioCase(scenario=6, cores=3, tasks=40, sleep=0.25, bytes_in=26, bytes_shared=MB)
-    workload = workload_of(case, TaskTimes(scale=0.5), tmp_path)
+    workload = read_workload(write_workload(case, TaskTimes(), tmp_path), 0.5)
     assert (workload.setup.ntasks, workload.setup.nnodes) == (40, 3)
     assert (workload.setup.task_bytes, workload.setup.shared_bytes) == (26, MB)
     assert setup_of(case).task_bytes == 26
@@ -165,7 +173,7 @@ def test_a_case_as_a_workload(tmp_path: Path) -> None:
 def test_uneven_times_come_from_the_seed(tmp_path: Path) -> None:
     case = ScenarioCase(scenario=4, cores=3, tasks=50, sleep=30)
     times = TaskTimes(scale=0.1, stddev_share=0.2, seed=5)
-    drawn = workload_of(case, times, tmp_path).sleeps
+    drawn = read_workload(write_workload(case, times, tmp_path), times.scale).sleeps
     assert drawn.std() == pytest.approx(0.6, rel=0.4)
     assert drawn == pytest.approx(times.draw(case), abs=1e-6)
     assert not np.allclose(drawn, TaskTimes(scale=0.1, stddev_share=0.2, seed=6).draw(case))

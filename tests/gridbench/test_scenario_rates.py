@@ -9,7 +9,7 @@ import pytest
 
 from gridbench.quantities import MB
 from gridbench.scenario.cases import cells_of
-from gridbench.scenario.logs import results_of_runs
+from gridbench.scenario.figures import results_of_runs
 from gridbench.scenario.plots import plots_of
 from gridbench.scenario.results import CaseResult
 from gridbench.simulate.profiles import system

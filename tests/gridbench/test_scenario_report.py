@@ -22,7 +22,7 @@ from gridbench.scenario.answers import answers
 from gridbench.scenario.cases import cells_of
 from gridbench.scenario.conclusions import notices
 from gridbench.scenario.document import document_of, overall_document
-from gridbench.scenario.logs import results_of_runs
+from gridbench.scenario.figures import results_of_runs
 from gridbench.scenario.plots import plots_of
 from gridbench.scenario.published import NINFG, SYMPHONY, comparisons, published_blocks
 from gridbench.scenario.result_kind import write_report

@@ -29,9 +29,8 @@ from gridbench.report.source import place
 from gridbench.run.client import EngineFacts
 from gridbench.run.load import read_record
 from gridbench.scenario.figures import analysed
-from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.grids import TIMES, ScenarioCase, TaskTimes, setup_of, write_workload
 from gridbench.scenario.run_case import CaseAnswer, CaseOrder, CaseOutcome, run_case
-from gridbench.scenario.workloads import TIMES, TaskTimes, setup_of, write_workload
 from gridbench.terminal import say
 from gridbench.workload.body import SLEEP
 

@@ -23,10 +23,9 @@ from gridbench.model.model import PipelineModel
 from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
-from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.grids import ScenarioCase, TaskTimes
 from gridbench.scenario.plan import Judge, ScenarioItem, TimeLimits, WorkerPlace, items_of
 from gridbench.scenario.run_case import RUNS_CASES
-from gridbench.scenario.workloads import TaskTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -164,8 +164,8 @@ def _status(found: Sequence[Compared], tolerated: float | None) -> int:
 def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
     from gridbench.pages.document import write_page
     from gridbench.scenario.document import document_of
+    from gridbench.scenario.figures import results_of_runs
     from gridbench.scenario.grids import parse_scenarios
-    from gridbench.scenario.logs import results_of_runs
 
     (scenario,) = parse_scenarios([name])
     write_page(document_of(*results_of_runs(sources, scenario), runs=True), out)

@@ -295,47 +295,20 @@ def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioFolder:
-    """A folder of results."""
-
-    path: Path
-    header: Header
-    results: list[CaseResult]
-
-    @property
-    def scenario(self) -> int:
-        """1 to 6."""
-        return int(self.header.options.get("scenario", 1))
-
-    @property
-    def engines(self) -> list[str]:
-        """The engines that were measured."""
-        return engines_of(self.results)
-
-
-@dataclass(frozen=True, slots=True)
 class ScenarioPart:
     """Folders of one scenario whose engines were measured in the same way on the same machine: they
     stand side by side as if they were from one folder."""
 
-    folders: tuple[ScenarioFolder, ...]
+    scenario: int
+    header: Header
+    folders: dict[Path, list[CaseResult]]
     name: str
     """The scenario's number, with the folders if other parts have the same number."""
 
     @property
-    def scenario(self) -> int:
-        """1 to 6."""
-        return self.folders[0].scenario
-
-    @property
-    def header(self) -> Header:
-        """Of the first folder; the options of the others are the same."""
-        return self.folders[0].header
-
-    @property
     def results(self) -> list[CaseResult]:
         """Of all folders."""
-        return [result for folder in self.folders for result in folder.results]
+        return [result for results in self.folders.values() for result in results]
 
     @property
     def cells(self) -> list[MeasuredCase]:
@@ -348,41 +321,34 @@ class ScenarioPart:
         where = self.name.removeprefix(str(self.scenario))
         return f"{self.scenario}. {TITLES[self.scenario]}{where}"
 
-    def notices(self) -> list[str]:
-        """Its caveats."""
-        groups = [folder.results for folder in self.folders]
-        return notices(self.header, self.results, self.cells, groups)
+    def takes(self, header: Header, results: Sequence[CaseResult]) -> bool:
+        """Whether a folder belongs to it. Results of an engine in two folders are no repetitions:
+        something may have changed between them."""
+        return (
+            header.options == self.header.options
+            and header.machine == self.header.machine
+            and not set(engines_of(results)) & set(engines_of(self.results))
+        )
 
 
 def parts_of(paths: Sequence[Path]) -> list[ScenarioPart]:
     """All folders, in the order given. InputError if one cannot be read."""
-    groups: list[list[ScenarioFolder]] = []
+    parts: list[ScenarioPart] = []
     for path in paths:
-        folder = ScenarioFolder(path, *read_results(path))
-        group = next((group for group in groups if _belongs(folder, group)), None)
-        if group is None:
-            groups.append([folder])
-        else:
-            group.append(folder)
-    count = Counter(group[0].scenario for group in groups)
-    return [_part_of(group, named=count[group[0].scenario] > 1) for group in groups]
-
-
-def _belongs(folder: ScenarioFolder, group: Sequence[ScenarioFolder]) -> bool:
-    """Whether the folder is like the others, with other engines. Results of an engine in two
-    folders are no repetitions: something may have changed between them."""
-    first = group[0].header
-    return (
-        folder.header.options == first.options
-        and folder.header.machine == first.machine
-        and not any(set(folder.engines) & set(other.engines) for other in group)
-    )
-
-
-def _part_of(group: Sequence[ScenarioFolder], *, named: bool) -> ScenarioPart:
-    number = str(group[0].scenario)
-    where = ", ".join(str(folder.path) for folder in group)
-    return ScenarioPart(tuple(group), f"{number} ({where})" if named else number)
+        header, results = read_results(path)
+        part = next((one for one in parts if one.takes(header, results)), None)
+        if part is None:
+            scenario = int(header.options.get("scenario", 1))
+            part = ScenarioPart(scenario, header, {}, f"{scenario}")
+            parts.append(part)
+        part.folders[path] = results
+    count = Counter(part.scenario for part in parts)
+    return [
+        replace(part, name=f"{part.scenario} ({', '.join(map(str, part.folders))})")
+        if count[part.scenario] > 1
+        else part
+        for part in parts
+    ]
 
 
 def overall_document(folders: Sequence[Path], base: Path) -> Document:
@@ -397,7 +363,11 @@ def overall_document(folders: Sequence[Path], base: Path) -> Document:
         heading="Scenarios",
         subheading=", ".join(engines_of(results)),
         sentences=[verdict(cells)],
-        notices=_grouped((part.name, line) for part in parts for line in part.notices()),
+        notices=_grouped(
+            (part.name, line)
+            for part in parts
+            for line in notices(part.header, part.results, part.cells, [*part.folders.values()])
+        ),
         summary=[medians_block(cells), counts_block(results)],
         sections=[
             *(
@@ -414,13 +384,14 @@ def _part_blocks(part: ScenarioPart, number: int, base: Path) -> list[Block]:
     cells = part.cells
     charts = [plot.chart() for plot in plots_of(part.scenario, cells)[:1]]
     pages = [
-        [
-            ", ".join(folder.engines),
-            Cell(
-                f"All of scenario {part.scenario}", link=os.path.relpath(folder.path / REPORT, base)
+        Column[Path]("engines", lambda folder: ", ".join(engines_of(part.folders[folder]))),
+        Column(
+            "page",
+            lambda folder: Cell(
+                f"All of scenario {part.scenario}",
+                link=os.path.relpath(folder / REPORT, base),
             ),
-        ]
-        for folder in part.folders
+        ),
     ]
     return [
         Text(QUESTIONS[part.scenario], WRITTEN),
@@ -431,7 +402,7 @@ def _part_blocks(part: ScenarioPart, number: int, base: Path) -> list[Block]:
             replace(block, folded=True) if isinstance(block, TableBlock) else block
             for block in published_blocks(part.scenario, cells)
         ),
-        TableBlock("", Table(["engines", "page"], pages, style="left"), media=PAGE),
+        TableBlock("", table_of(pages, part.folders, style="left"), media=PAGE),
     ]
 
 

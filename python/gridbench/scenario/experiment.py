@@ -30,7 +30,7 @@ from gridbench.provisional import answer_record
 from gridbench.results_folder import REPORT
 from gridbench.results_lock import sole_use
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import ScenarioCase, cases_of
+from gridbench.scenario.grids import ScenarioCase, cases_of, write_workload
 from gridbench.scenario.options import ScenarioParameters
 from gridbench.scenario.plan import (
     Judge,
@@ -51,7 +51,6 @@ from gridbench.scenario.results import (
     read_results,
 )
 from gridbench.scenario.run_case import CaseOrder, CaseOutcome, run_case
-from gridbench.scenario.workloads import write_workload
 from gridbench.statistics.claims import FEWEST, MOST
 from gridbench.terminal import say
 from gridbench_testbed.links import iproute

@@ -1,4 +1,4 @@
-"""The grids of the six scenarios: which cases each has, as the report or its slides give them.
+"""The grids of the six scenarios, as the report or its slides have them, and cases as workloads.
 
 | | name | question | varied |
 |---|---|---|---|
@@ -17,11 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import TypeVar
 
+from gridbench.errors import InputError
 from gridbench.formats import as_given, compact_size, counted
 from gridbench.quantities import GB, KB, MB, exact_size
 from gridbench.selection import parse_selection
+from gridbench.workload.body import SLEEP
+from gridbench.workload.task_times import Seconds, draw_task_times, write_task_times
+from gridbench.workload.workload import BYTES_PER_KB, Setup
 
 SCENARIOS = {
     1: "shared",
@@ -197,3 +202,72 @@ _GRIDS: dict[int, Callable[[_Axes], Iterator[ScenarioCase]]] = {
     5: _fifth,
     6: _sixth,
 }
+
+
+# ---- Cases as workloads
+
+SETUP = "setup.xml"
+TIMES = "times"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTimes:
+    """The times and the body of tasks."""
+
+    scale: float = 1.0
+    """Every time is multiplied by it; nothing else is."""
+    stddev: float = 0.0
+    """Standard deviation in seconds, not scaled."""
+    stddev_share: float = 0.0
+    """The same as a share of the mean."""
+    seed: int = 1
+    body: str = SLEEP
+    """See `gridbench.workload.body`."""
+
+    def deviation(self, case: ScenarioCase) -> float:
+        """Standard deviation of the case's times, seconds, not scaled."""
+        return self.stddev + self.stddev_share * case.sleep
+
+    def draw(self, case: ScenarioCase) -> Seconds:
+        """The case's times, scaled, seconds, shape (tasks,)."""
+        return self.scale * draw_task_times(case.tasks, case.sleep, self.deviation(case), self.seed)
+
+
+def write_workload(case: ScenarioCase, times: TaskTimes, folder: Path) -> Path:
+    """Write set-up file and list of times into `folder`, for `gridbench run` as well.
+
+    Returns the set-up file. InputError if they cannot be written.
+    """
+    path = folder / SETUP
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(_setup_text(case), encoding="ascii")
+    except OSError as error:
+        raise InputError(
+            f"cannot write the set-up of a case: {error.strerror}",
+            file=path,
+            remedy="make room, and run the same again: it resumes",
+        ) from None
+    write_task_times(
+        folder / TIMES, case.tasks, case.sleep, times.deviation(case), times.seed, replace=True
+    )
+    return path
+
+
+def setup_of(case: ScenarioCase) -> Setup:
+    """The set-up without a file, to see what a case needs."""
+    return Setup(
+        path=Path(case.key),
+        ntasks=case.tasks,
+        nnodes=case.cores,
+        input_file=TIMES,
+        task_kb=case.bytes_in / BYTES_PER_KB,
+        shared_kb=case.bytes_shared / BYTES_PER_KB,
+        write_kb=case.bytes_out / BYTES_PER_KB,
+    )
+
+
+def _setup_text(case: ScenarioCase) -> str:
+    setup = setup_of(case)
+    values = "".join(f"<{name}> {value!s} </{name}>\n" for name, value in setup.to_dict().items())
+    return f"<BenchmarkSetup>\n{values}</BenchmarkSetup>\n"

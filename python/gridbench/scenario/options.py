@@ -35,9 +35,8 @@ from gridbench.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from gridbench.scenario.grids import GridChoice
+    from gridbench.scenario.grids import GridChoice, TaskTimes
     from gridbench.scenario.plan import WorkerPlace
-    from gridbench.scenario.workloads import TaskTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +136,7 @@ class ScenarioParameters(TaskRunOptions):
 
     def times(self) -> TaskTimes:
         """How task times come about."""
-        from gridbench.scenario.workloads import TaskTimes
+        from gridbench.scenario.grids import TaskTimes
 
         scale = self.time_scale
         if scale is None:

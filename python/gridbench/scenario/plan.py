@@ -20,9 +20,8 @@ from gridbench.run.client import EngineFacts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.machine import available_memory, usable_processors
 from gridbench.run.participants import Participant
-from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.grids import ScenarioCase, TaskTimes, setup_of
 from gridbench.scenario.results import CaseResult, ResultKey
-from gridbench.scenario.workloads import TaskTimes, setup_of
 from gridbench.statistics.claims import undecided
 from gridbench.workload.body import SPIN
 

@@ -38,9 +38,8 @@ from gridbench.run.feasibility import check_memory, check_workers
 from gridbench.run.load import load_run
 from gridbench.run.machine import available_memory
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import ScenarioCase
+from gridbench.scenario.grids import ScenarioCase, TaskTimes, setup_of, write_workload
 from gridbench.scenario.run_case import CaseOrder, CaseOutcome, run_case
-from gridbench.scenario.workloads import TaskTimes, setup_of, write_workload
 from gridbench.terminal import say
 
 _SCENARIO = 0
