@@ -13,7 +13,6 @@ from gridbench.datagrid.presets import (
     FIRST_LOOK,
     KINDS,
     MIXES,
-    MIXES_TOLD,
     DataGridScale,
     fitted,
     parse_scenarios,
@@ -176,7 +175,6 @@ def test_mixes_are_those_of_the_core_workloads() -> None:
     assert all(math.isclose(sum(mix.values()), 1) for mix in shares.values())
     keys = {letter: mix["keys"] for letter, mix in MIXES.items()}
     assert keys == dict.fromkeys("abcef", "zipfian") | {"d": "latest"}
-    assert MIXES_TOLD.keys() == MIXES.keys()
 
 
 def test_a_core_workload_is_a_case() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -183,11 +183,6 @@ def repeats_of(cases: Iterable[DataGridCase]) -> list[RepeatedCase]:
         repeats = sorted(group, key=lambda case: case.repeat)
         found.append(RepeatedCase(tuple(repeats), tuple(map(figures_of, repeats))))
     return found
-
-
-def titles_of(groups: Sequence[RepeatedCase]) -> dict[str, str]:
-    """The products' names by those of their engines, in the order of the cases."""
-    return {group.case.engine: group.case.title for group in groups}
 
 
 def _place(operation: str) -> int:

@@ -295,17 +295,8 @@ def _measuring(
             given: dict[str, Any],
             **arguments: Any,
         ) -> None:
-            from gridbench.datagrid.experiment import list_cases
-            from gridbench.experiment import run_experiment
-
             experiment = command(read_parameters(schema, given), **arguments)
-            work = experiment.work
-            if dry_run:
-                list_cases(work, printing)
-                return
-            for caution in work.cautions():
-                printing.say(caution)
-            sys.exit(run_experiment(experiment, work.parameters.results, policy, printing))
+            _run_or_list(experiment, policy, printing, dry_run=dry_run)
 
         return measure
 
@@ -398,3 +389,18 @@ def ycsb(parameters: YcsbParameters, workloads: tuple[str, ...]) -> DataGridExpe
 
 data.add_command(engines)
 data.add_command(crossover)
+
+
+def _run_or_list(
+    experiment: DataGridExperiment, policy: Policy, printing: Printing, *, dry_run: bool
+) -> None:
+    from gridbench.datagrid.experiment import list_cases
+    from gridbench.experiment import run_experiment
+
+    work = experiment.work
+    if dry_run:
+        list_cases(work, printing)
+        return
+    for caution in work.cautions():
+        printing.say(caution)
+    sys.exit(run_experiment(experiment, work.parameters.results, policy, printing))

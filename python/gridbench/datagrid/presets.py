@@ -225,14 +225,6 @@ MIXES: dict[str, Mix] = {
 }
 """The core workloads. What YCSB calls an update replaces a value without reading it: an
 `overwrite`; its read-modify-write is an `update`."""
-MIXES_TOLD = {
-    "a": "50 % reads, 50 % overwrites",
-    "b": "95 % reads, 5 % overwrites",
-    "c": "reads",
-    "d": "95 % reads of the latest objects, 5 % inserts",
-    "e": "95 % scans of up to 100 objects, 5 % inserts",
-    "f": "50 % reads, 50 % updates",
-}
 
 
 def parse_ycsb(names: Sequence[str]) -> list[str]:
