@@ -7,7 +7,6 @@ in one piece and flushed, so that a run that is cut off leaves at most a part of
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator
@@ -92,10 +91,14 @@ class PlannedCase:
         return tuple(getattr(self, name) for name in _key_of(type(self)))
 
 
-@functools.cache
+_keys: dict[type[Any], tuple[str, ...]] = {}
+
+
 def _key_of(kind: type[Any]) -> tuple[str, ...]:
-    planned = next(one for one in kind.__mro__ if PlannedCase in one.__bases__)
-    return tuple(one.name for one in fields(planned))
+    if kind not in _keys:
+        planned = next(one for one in kind.__mro__ if PlannedCase in one.__bases__)
+        _keys[kind] = tuple(one.name for one in fields(planned))
+    return _keys[kind]
 
 
 class RecordFile(Generic[R]):

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from gridbench.formats import counted
 from gridbench.statistics.claims import ENOUGH
+
+if TYPE_CHECKING:
+    from gridbench.jsonl_store import Header
 
 Outcome = Literal["kept", "broken", "not known"]
 Seen = tuple[Outcome, str]
@@ -24,6 +27,15 @@ S = TypeVar("S")
 _NAMED = 3
 """Things of a list that are named, at most."""
 _FACTS = ("host", "processor", "cores")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Generic[S]):
+    """The results in a folder, as rules look at them."""
+
+    folder: Path
+    header: Header
+    cases: tuple[S, ...]
 
 
 @dataclass(frozen=True, slots=True)

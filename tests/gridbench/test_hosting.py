@@ -26,7 +26,7 @@ from gridbench.run.client import Plan
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
 from gridbench.run.load import load_run
-from gridbench.run.recorder import JOURNAL, Row
+from gridbench.run.recorder import JOURNAL, TimelineRow
 from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until, went_well
 
 ENGINE = "loky"
@@ -242,7 +242,7 @@ def test_closing_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with Leftovers() as leftovers:
         client = HostedClient(find_engine(ENGINE), workers=2, warm=False)
         client.begin(plan, check=False)
-        rows: list[Row] = []
+        rows: list[TimelineRow] = []
         until(lambda: rows.extend(client.take(0.1)) or client.finished)
         assert [row.status for row in rows] == ["ok"] * 5
         assert client.close(0.5) == "the engine did not end its workers within 0.5 s"

@@ -135,7 +135,7 @@ class Runner:
         self._note = note
         self._check = check
         self._session: tuple[Session, int] | None = None
-        self._process: _ClientProcess | None = None
+        self._process: _SessionProcess | None = None
         self._not_started: DataPoint | None = None
 
     def __enter__(self) -> Self:
@@ -178,7 +178,7 @@ class Runner:
                 _failure(item, number, failed.why), disturbed=failed.disturbed, load=failed.load
             )
         if self._process is None:
-            self._process = _ClientProcess(session, launch, self._limits)
+            self._process = _SessionProcess(session, launch, self._limits)
         process = self._process
         point, over = process.measure(item, number, self._check)
         if over:
@@ -214,7 +214,7 @@ class _Failure(Exception):
         self.at_limit = at_limit
 
 
-class _ClientProcess:
+class _SessionProcess:
     """The client process of a session, and the messages to and from it."""
 
     def __init__(self, session: Session, launch: Launch, limits: Limits) -> None:

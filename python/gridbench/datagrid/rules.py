@@ -7,8 +7,7 @@ case that has none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from gridbench.datagrid.cases import RepeatedCase, repeats_of
@@ -16,54 +15,44 @@ from gridbench.datagrid.figures import CaseFigures, operations, unsteady
 from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.datagrid.windows import FEWEST
 from gridbench.formats import as_given, counted
-from gridbench.jsonl_store import Header
-from gridbench.rules import Rules, Seen, broken_by, enough, named, recorded, undisturbed
+from gridbench.jsonl_store import folder_of
+from gridbench.rules import Measured, Rules, Seen, broken_by, enough, named, recorded, undisturbed
 
 _EXACT = 1e-6
 """Seconds by which the end of the last task may differ from that of the case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The results, as the rules look at them."""
-
-    header: Header
-    groups: tuple[RepeatedCase, ...]
-
-    @property
-    def cases(self) -> Iterator[DataGridCase]:
-        """All of them."""
-        return (case for group in self.groups for case in group.cases)
-
-    @property
-    def counting(self) -> list[tuple[DataGridCase, CaseFigures]]:
-        """Those that figures are of."""
-        return [pair for group in self.groups for pair in group.counting]
-
-    @property
-    def left_out(self) -> int:
-        """How many there are that figures are not of."""
-        return len(list(self.cases)) - len(self.counting)
+_Found = Measured[RepeatedCase]
 
 
-def read(source: Path) -> Measured:
+def read(source: Path) -> _Found:
     """The results in a folder. InputError if they cannot be read."""
     header, cases = FORM.read(source)
-    return Measured(header, tuple(repeats_of(cases)))
+    return Measured(folder_of(source), header, tuple(repeats_of(cases)))
 
 
-def _complete(found: Measured) -> Seen:
-    cases = list(found.cases)
+def _cases(found: _Found) -> list[DataGridCase]:
+    """All cases with their repeats."""
+    return [case for group in found.cases for case in group.cases]
+
+
+def _counting(found: _Found) -> list[tuple[DataGridCase, CaseFigures]]:
+    """Those that figures are of."""
+    return [pair for group in found.cases for pair in group.counting]
+
+
+def _complete(found: _Found) -> Seen:
+    cases = _cases(found)
     if not cases:
         return "broken", "no case was measured"
     failed = [_name(case) for case in cases if case.status == "failed"]
     return broken_by(failed, "failed", f"{counted(len(cases), 'run')} came to the end")
 
 
-def _data(found: Measured) -> Seen:
+def _data(found: _Found) -> Seen:
     looked = [
         (case, one.correctness)
-        for group in found.groups
+        for group in found.cases
         for case, one in zip(group.cases, group.all_figures, strict=True)
         if case.status == "done"
     ]
@@ -78,8 +67,8 @@ def _data(found: Measured) -> Seen:
     return broken_by(wrong, "the data were wrong", told)
 
 
-def _figures(found: Measured) -> Seen:
-    wrong = [f"{_name(case)}: {why}" for case, _ in found.counting if (why := _differs(case))]
+def _figures(found: _Found) -> Seen:
+    wrong = [f"{_name(case)}: {why}" for case, _ in _counting(found) if (why := _differs(case))]
     told = "operations and time, worked out again from tasks, windows and latencies"
     return broken_by(wrong, "the record does not agree with itself", told)
 
@@ -101,45 +90,45 @@ def _differs(case: DataGridCase) -> str:
     return ""
 
 
-def _quiet(found: Measured) -> Seen:
-    looked = [(_name(case), case.load) for case, _ in found.counting]
-    return undisturbed(looked, "run", found.left_out)
+def _quiet(found: _Found) -> Seen:
+    looked = [(_name(case), case.load) for case, _ in _counting(found)]
+    return undisturbed(looked, "run", len(_cases(found)) - len(_counting(found)))
 
 
-def _steady(found: Measured) -> Seen:
-    cold = [_name(case) for case, _ in found.counting if case.warm_up is None]
+def _steady(found: _Found) -> Seen:
+    cold = [_name(case) for case, _ in _counting(found) if case.warm_up is None]
     if cold:
         return "broken", f"there was no warm-up: {named(cold)}"
     # What can be done about it stands behind a semicolon.
     wrong = [
         f"{_name(case)}: {why[0].partition(';')[0]}"
-        for case, _ in found.counting
+        for case, _ in _counting(found)
         if (why := unsteady(case))
     ]
     return broken_by(wrong, "not steady", "throughput was steady, and clients were warm")
 
 
-def _long_enough(found: Measured) -> Seen:
+def _long_enough(found: _Found) -> Seen:
     # What a killed member does to throughput is looked at in another way.
     short = [
         f"{_name(case)} {counted(one.steadiness.windows, 'window')}"
-        for case, one in found.counting
+        for case, one in _counting(found)
         if not case.kill and one.steadiness.steady is None
     ]
     told = f"all clients worked for {FEWEST} windows at least"
     return broken_by(short, f"less than {FEWEST} windows in which all clients worked", told)
 
 
-def _repeated(found: Measured) -> Seen:
+def _repeated(found: _Found) -> Seen:
     times = [
         (group.case.name, sum(one.verdict == "valid" for one in group.all_figures))
-        for group in found.groups
+        for group in found.cases
     ]
     return enough(times, "valid run")
 
 
-def _recorded(found: Measured) -> Seen:
-    unknown = sorted({case.title for case in found.cases if not case.version})
+def _recorded(found: _Found) -> Seen:
+    unknown = sorted({case.title for case in _cases(found) if not case.version})
     lacks = [f"the version of {title}" for title in unknown]
     return recorded(found.header.machine, found.header.versions, lacks)
 
@@ -148,7 +137,7 @@ def _name(case: DataGridCase) -> str:
     return f"{case.name}, run {case.repeat + 1}"
 
 
-_EACH: dict[str, Callable[[Measured], Seen]] = {
+_EACH: dict[str, Callable[[_Found], Seen]] = {
     "complete": _complete,
     "data were right": _data,
     "figures follow from the stamps": _figures,

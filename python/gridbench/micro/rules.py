@@ -22,8 +22,8 @@ _NO_POINTS = f"{FORM.file} is not beside the results"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The results, as the rules look at them."""
+class MicroEvidence:
+    """The results with their points, as the rules look at them."""
 
     results: Results
     kept: tuple[Header, list[DataPoint]] | None
@@ -47,17 +47,19 @@ class Measured:
         ]
 
 
-def read(source: Path) -> Measured:
+def read(source: Path) -> MicroEvidence:
     """The results in a folder or file. InputError if they cannot be read."""
     results = load_results(source)
     file = source if source.is_dir() else source.parent
     # The points of another folder's results would be others.
     beside = source.is_dir() or source.name == RESULTS
     points = file / FORM.file
-    return Measured(results, load_records(points, FORM) if beside and points.is_file() else None)
+    return MicroEvidence(
+        results, load_records(points, FORM) if beside and points.is_file() else None
+    )
 
 
-def _complete(found: Measured) -> Seen:
+def _complete(found: MicroEvidence) -> Seen:
     extent = found.results.extent
     if extent is None:
         return "not known", "the results do not say how much was planned"
@@ -65,7 +67,7 @@ def _complete(found: Measured) -> Seen:
     return ("kept" if extent.points >= extent.planned else "broken"), told
 
 
-def _no_failure_is_hidden(found: Measured) -> Seen:
+def _no_failure_is_hidden(found: MicroEvidence) -> Seen:
     if found.kept is None:
         return "not known", _NO_POINTS
     shown = {
@@ -90,7 +92,7 @@ def _ok(status: str | None) -> bool:
     return status in (None, "ok")
 
 
-def _figures(found: Measured) -> Seen:
+def _figures(found: MicroEvidence) -> Seen:
     wrong = [f"{entry.engine} in {figure.id}" for figure, entry in found.values if _off(entry)]
     if wrong:
         return "broken", f"medians are not those of the values: {named(wrong)}"
@@ -129,7 +131,7 @@ def _essence(figure: MicroFigure | None) -> tuple[object, ...] | None:
     return values, claims, figure.noise, figure.best_peer
 
 
-def _equals(found: Measured) -> Seen:
+def _equals(found: MicroEvidence) -> Seen:
     claimed = found.claimed
     without = [figure.id for figure in claimed if figure.noise == 1.0]
     if not claimed:
@@ -142,7 +144,7 @@ def _equals(found: Measured) -> Seen:
     return "kept", f"in {counted(len(claimed), 'figure')} with claims equals were measured too"
 
 
-def _repeated(found: Measured) -> Seen:
+def _repeated(found: MicroEvidence) -> Seen:
     sound = {(f.id, e.engine): e.runs - e.disturbed_runs for f, e in found.values}
     rests = [(figure, engine) for figure, engine in _rests_on(found) if (figure, engine) in sound]
     few = [
@@ -154,7 +156,7 @@ def _repeated(found: Measured) -> Seen:
     return broken_by(few, f"undisturbed less than {ENOUGH} times", told or "nothing is claimed")
 
 
-def _rests_on(found: Measured) -> Iterator[tuple[str, str]]:
+def _rests_on(found: MicroEvidence) -> Iterator[tuple[str, str]]:
     """Figures and engines that claims, and judged targets, are of."""
     for figure in found.claimed:
         for engine, ratio in figure.ratios.items():
@@ -167,7 +169,7 @@ def _rests_on(found: Measured) -> Iterator[tuple[str, str]]:
             yield lead.of or lead.figure, lead.against.removeprefix(f"{PEER}: ")
 
 
-def _recorded(found: Measured) -> Seen:
+def _recorded(found: MicroEvidence) -> Seen:
     versions = found.results.versions
     engines = {e.engine for figure in found.results.figures for e in figure.entries if e.values}
     # Variants of an engine are named after a comma, and those on servers like those here.
@@ -178,7 +180,7 @@ def _recorded(found: Measured) -> Seen:
     return recorded(found.results.machine, versions, lacks)
 
 
-_EACH: dict[str, Callable[[Measured], Seen]] = {
+_EACH: dict[str, Callable[[MicroEvidence], Seen]] = {
     "complete": _complete,
     "no failure is hidden": _no_failure_is_hidden,
     "figures follow from the values": _figures,

@@ -20,7 +20,7 @@ from gridbench.engines.base import Bytes, Engine, Outcome, Task
 from gridbench.engines.python_tasks import one_line
 from gridbench.formats import as_given
 from gridbench.run.exchange import Exchange, Returned
-from gridbench.run.recorder import OK, Row
+from gridbench.run.recorder import OK, TimelineRow
 from gridbench.workload.body import SLEEP, keeps_time
 from gridbench.workload.task import DIGEST_BYTES, digests, pattern
 
@@ -164,7 +164,7 @@ class Client(abc.ABC):
         """Begin a pass; the first one starts the workers. Returns at once."""
 
     @abc.abstractmethod
-    def take(self, wait: float) -> list[Row]:
+    def take(self, wait: float) -> list[TimelineRow]:
         """What has come back since the last time; takes up to `wait` seconds.
 
         Raises EngineFailure when all that came before has been taken.
@@ -209,7 +209,7 @@ class LocalClient(Client):
         )
         self._exchanges[-1].start()
 
-    def take(self, wait: float) -> list[Row]:
+    def take(self, wait: float) -> list[TimelineRow]:
         """See `Client`."""
         exchange = self._exchanges[-1]
         try:
@@ -266,10 +266,10 @@ class LocalClient(Client):
         status.doing = ""
         return self._shared
 
-    def _row(self, item: Returned) -> Row:
+    def _row(self, item: Returned) -> TimelineRow:
         assert self._data is not None
         outcome, start = item.outcome, self.status.start
-        return Row(
+        return TimelineRow(
             tid=item.task.tid,
             sleep=item.task.sleep if keeps_time(item.task.body) else float("nan"),
             slept=float(outcome.slept),
@@ -308,7 +308,7 @@ class Close:
 class News:
     """From the host: rows that are new, and how far it is."""
 
-    rows: list[Row]
+    rows: list[TimelineRow]
     status: Status
     description: dict[str, Any] | None
     """At the end of a pass: that of the engine, which may know more now."""

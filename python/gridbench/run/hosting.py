@@ -25,7 +25,7 @@ from gridbench.run.client import (
     Plan,
 )
 from gridbench.run.exchange import EngineFailure
-from gridbench.run.recorder import Row
+from gridbench.run.recorder import TimelineRow
 
 _TAIL = 15  # lines of what the process has printed that are shown when it fails
 _EXIT = 5.0  # seconds for the process to end after its engine has
@@ -69,7 +69,7 @@ class HostedClient(Client):
         self._count = len(plan.sleeps)
         self._child.send(Pass(plan, check))
 
-    def take(self, wait: float) -> list[Row]:
+    def take(self, wait: float) -> list[TimelineRow]:
         """See `Client`."""
         rows = self._receive(wait)
         self.collected += len(rows)
@@ -105,7 +105,7 @@ class HostedClient(Client):
             return f"the engine did not end its workers within {as_given(patience)}"
         return self._closed.problem
 
-    def _receive(self, wait: float) -> list[Row]:
+    def _receive(self, wait: float) -> list[TimelineRow]:
         """The next message, if one comes within `wait` seconds; the rows that it brings."""
         try:
             message = self._child.receive(time.monotonic() + wait)

@@ -40,7 +40,7 @@ REPORT = "report.html"
 _FILES = (RECORD, LOG, REPORT, JOURNAL, TIMELINE)
 
 
-class Row(NamedTuple):
+class TimelineRow(NamedTuple):
     """The columns of `gridbench.timeline.SCHEMA`, in its order."""
 
     tid: int
@@ -90,9 +90,11 @@ def _parse(line: str) -> list[object] | None:
         values = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if isinstance(values, list) and len(values) == len(Row._fields) - len(Row._field_defaults):
-        values += [None] * len(Row._field_defaults)  # an older run
-    if not isinstance(values, list) or len(values) != len(Row._fields):
+    if isinstance(values, list) and len(values) == len(TimelineRow._fields) - len(
+        TimelineRow._field_defaults
+    ):
+        values += [None] * len(TimelineRow._field_defaults)  # an older run
+    if not isinstance(values, list) or len(values) != len(TimelineRow._fields):
         return None
     for position, (kind, value) in enumerate(zip(_KINDS, values, strict=True)):
         if kind is float and value is None:
@@ -142,7 +144,7 @@ class Recorder:
         except OSError as error:
             raise _cannot_write(folder, error) from error
 
-    def add(self, rows: list[Row]) -> None:
+    def add(self, rows: list[TimelineRow]) -> None:
         """Append results, and hand them to the operating system before returning."""
         try:
             for row in rows:

@@ -29,7 +29,7 @@ from gridbench.run.exchange import EngineFailure
 from gridbench.run.feasibility import most_outstanding
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant
-from gridbench.run.recorder import OK, Recorder, Row
+from gridbench.run.recorder import OK, Recorder, TimelineRow
 from gridbench.workload.workload import Workload
 
 _PASSES = 3
@@ -306,7 +306,7 @@ class _Passes:
     def _status(self) -> str:
         return "complete" if self._client.finished else "interrupted"
 
-    def _passing(self, title: str, *, check: bool) -> Generator[list[Row], None, None]:
+    def _passing(self, title: str, *, check: bool) -> Generator[list[TimelineRow], None, None]:
         """Run a pass, yielding what comes back, until it is finished or interrupted."""
         client, plan = self._client, self._plan
         self._failed, self._first = 0, ""
@@ -332,7 +332,7 @@ class _Passes:
             note += f", {self._failed} failed"
         progress.update(done, doing=status.doing, note=note, last=last)
 
-    def _note_failures(self, rows: list[Row]) -> None:
+    def _note_failures(self, rows: list[TimelineRow]) -> None:
         bad = [row for row in rows if row.status != OK]
         self._failed += len(bad)
         if bad and not self._first:

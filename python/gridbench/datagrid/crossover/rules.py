@@ -3,67 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.datagrid.crossover.answer import SharingCase, SharingCurve, curves_of
 from gridbench.datagrid.crossover.record import FORM, SharingRecord
 from gridbench.formats import counted, size
-from gridbench.jsonl_store import Header
+from gridbench.jsonl_store import folder_of
 from gridbench.machine.judgement import disturbed
-from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
+from gridbench.rules import Measured, Rules, Seen, broken_by, enough, recorded, undisturbed
+
+_Found = Measured[SharingRecord]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The results, as the rules look at them."""
-
-    header: Header
-    all: tuple[SharingRecord, ...]
-
-    @property
-    def cases(self) -> Iterator[tuple[str, SharingCase]]:
-        """Those that were done, with what each is called."""
-        for curve in curves_of(self.all):
-            if not curve.there:  # the same measurements as those with the loading
-                for case in curve.cases:
-                    yield _name(curve, case), case
-
-
-def read(source: Path) -> Measured:
+def read(source: Path) -> _Found:
     """The results in a folder. InputError if they cannot be read."""
     header, found = FORM.read(source)
-    return Measured(header, tuple(found))
+    return Measured(folder_of(source), header, tuple(found))
 
 
-def _complete(found: Measured) -> Seen:
-    if not any(one.status == "done" for one in found.all):
+def _cases(found: _Found) -> Iterator[tuple[str, SharingCase]]:
+    """The cases that were done, with what each is called."""
+    for curve in curves_of(found.cases):
+        if not curve.there:  # the same measurements as those with the loading
+            for case in curve.cases:
+                yield _name(curve, case), case
+
+
+def _complete(found: _Found) -> Seen:
+    if not any(one.status == "done" for one in found.cases):
         return "broken", "nothing was measured"
     failed = [
         f"{one.title or one.engine}, {size(one.bytes)} for {counted(one.readers, 'reader')}"
-        for one in found.all
+        for one in found.cases
         if one.status == "failed"
     ]
-    skipped = sum(one.status == "skipped" for one in found.all)
+    skipped = sum(one.status == "skipped" for one in found.cases)
     left = f"; {skipped:,} skipped, with the reason" if skipped else ""
-    done = len(found.all) - skipped
+    done = len(found.cases) - skipped
     return broken_by(failed, "failed", f"{counted(done, 'measurement')} came to the end{left}")
 
 
-def _quiet(found: Measured) -> Seen:
-    looked = [(name, one.load) for name, case in found.cases for one in case.counting]
-    left_out = sum(len(case.all) - len(case.counting) for _, case in found.cases)
+def _quiet(found: _Found) -> Seen:
+    looked = [(name, one.load) for name, case in _cases(found) for one in case.counting]
+    left_out = sum(len(case.all) - len(case.counting) for _, case in _cases(found))
     return undisturbed(looked, "measurement", left_out)
 
 
-def _repeated(found: Measured) -> Seen:
-    times = [(name, sum(not disturbed(one) for one in case.all)) for name, case in found.cases]
+def _repeated(found: _Found) -> Seen:
+    times = [(name, sum(not disturbed(one) for one in case.all)) for name, case in _cases(found)]
     return enough(times, "undisturbed measurement")
 
 
-def _recorded(found: Measured) -> Seen:
+def _recorded(found: _Found) -> Seen:
     unknown = {
-        one.title or one.engine for one in found.all if one.status == "done" and not one.version
+        one.title or one.engine for one in found.cases if one.status == "done" and not one.version
     }
     lacks = [f"the version of {name}" for name in sorted(unknown)]
     return recorded(found.header.machine, found.header.versions, lacks)
@@ -73,7 +66,7 @@ def _name(curve: SharingCurve, case: SharingCase) -> str:
     return f"{curve.name}, {size(case.bytes)} for {counted(case.readers, 'reader')}"
 
 
-_EACH: dict[str, Callable[[Measured], Seen]] = {
+_EACH: dict[str, Callable[[_Found], Seen]] = {
     "complete": _complete,
     "nothing else was at work": _quiet,
     "repeated": _repeated,
