@@ -10,7 +10,7 @@ from benchmarks.pages import measured as made
 from gridbench.errors import InputError
 from gridbench.formats import percent
 from gridbench.quantities import KB, MB
-from gridbench.scenario.cases import MeasuredCase
+from gridbench.scenario.cases import ScenarioCell
 
 KEPT = made.read_kept()
 PAGE = made.PAGE.read_text(encoding="utf-8")
@@ -42,14 +42,14 @@ def more(engine: made.EngineRecords, scenario: int, cores: int, tasks: int, data
     return cost(engine, scenario, cores, tasks, data) - cost(engine, scenario, cores, tasks)
 
 
-def cell(engine: made.EngineRecords, case: made.ComparedCase) -> MeasuredCase:
+def cell(engine: made.EngineRecords, case: made.ComparedCase) -> ScenarioCell:
     """Its runs, of which some have to count."""
     found = engine.cell(case)
     assert found is not None, case
     return found
 
 
-def spread(found: MeasuredCase) -> str:
+def spread(found: ScenarioCell) -> str:
     """From the least to the largest overhead."""
     overheads = [one.overhead_s or 0.0 for one in found.results]
     return f"{min(overheads):.2f} to {max(overheads):.2f} s"

@@ -26,7 +26,7 @@ from gridbench.errors import InputError
 from gridbench.formats import NOTHING, percent, size
 from gridbench.jsonl_store import latest, load_records
 from gridbench.quantities import KB, MB
-from gridbench.scenario.cases import MeasuredCase, cells_of
+from gridbench.scenario.cases import ScenarioCell, cells_of
 from gridbench.scenario.results import CASES, FORM, CaseResult, folders_of_results
 
 PAGE = ROOT / "docs" / "measured.md"
@@ -107,12 +107,12 @@ class EngineRecords:
         """Runs that were done undisturbed."""
         return sum(one.status == "done" for one in self.runs)
 
-    def cells(self, case: ComparedCase) -> Iterator[MeasuredCase]:
+    def cells(self, case: ComparedCase) -> Iterator[ScenarioCell]:
         """Of the case, if a run of it counts: a cell for each way of splitting the work."""
         held = (one for one in self.records if case.holds(one))
         return (cell for cell in cells_of(latest(held)) if cell.counts)
 
-    def cell(self, case: ComparedCase) -> MeasuredCase | None:
+    def cell(self, case: ComparedCase) -> ScenarioCell | None:
         """The only one of these; None if no run counts."""
         return next(self.cells(case), None)
 

@@ -24,7 +24,7 @@ from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
 from gridbench.scenario.grids import ScenarioCase, TaskTimes
-from gridbench.scenario.plan import Judge, ScenarioItem, TimeLimits, WorkerPlace, items_of
+from gridbench.scenario.plan import Judge, ScenarioItem, WorkerPlace, items_of
 from gridbench.scenario.run_case import RUNS_CASES
 
 
@@ -144,7 +144,6 @@ def try_out(
         times=TaskTimes(body=advice.work.body),
         place=WorkerPlace(nodes=len(servers.hosts), servers=True) if servers else WorkerPlace(),
         warm=warm,
-        limits=TimeLimits(),
         servers=servers,
     )
     chosen: list[Candidate] = []

@@ -17,7 +17,7 @@ from gridbench.formats import as_given, bit_rate, compact_size, counted, duratio
 from gridbench.provisional import busy_in, marked
 from gridbench.scenario.cases import (
     MEGABIT,
-    MeasuredCase,
+    ScenarioCell,
     engines_of,
     groups,
     shared_transfer,
@@ -47,7 +47,7 @@ _GOOD = 0.9
 
 
 def answers(
-    scenario: int, cells: Sequence[MeasuredCase], *, again: bool = True
+    scenario: int, cells: Sequence[ScenarioCell], *, again: bool = True
 ) -> list[tuple[str, list[str]]]:
     """Engine and sentences, for each engine. `again`: the command that measured the cases can be
     run again, unlike that of logs."""
@@ -63,7 +63,7 @@ def answers(
     return found
 
 
-def _of(scenario: int, cells: Sequence[MeasuredCase]) -> list[str]:
+def _of(scenario: int, cells: Sequence[ScenarioCell]) -> list[str]:
     return [
         f"{name}: {sentence}" if name else sentence
         for name, group in (groups(scenario, cells) if cells else [])
@@ -71,7 +71,7 @@ def _of(scenario: int, cells: Sequence[MeasuredCase]) -> list[str]:
     ]
 
 
-def _nothing(own: Sequence[MeasuredCase], *, again: bool) -> str:
+def _nothing(own: Sequence[ScenarioCell], *, again: bool) -> str:
     """Why the cases of an engine give no answer."""
     count = sum(cell.counts for cell in own)
     if count:
@@ -83,7 +83,7 @@ def _nothing(own: Sequence[MeasuredCase], *, again: bool) -> str:
     )
 
 
-def _first(cells: Sequence[MeasuredCase]) -> list[str]:
+def _first(cells: Sequence[ScenarioCell]) -> list[str]:
     empty = {cell.one.cores: cell for cell in cells if cell.one.bytes_shared == 0}
     starts = {n: cell.figure("last_start", clocks=1) for n, cell in empty.items()}
     known = {n: start for n, start in starts.items() if start is not None}
@@ -128,7 +128,7 @@ def _line(numbers: Sequence[int], seconds: Sequence[float], noun: str) -> str:
     )
 
 
-def _second(cells: Sequence[MeasuredCase]) -> list[str]:
+def _second(cells: Sequence[ScenarioCell]) -> list[str]:
     found = []
     for sleep in sorted({cell.one.sleep_s for cell in cells}):
         own = {cell.one.bytes_in: cell for cell in cells if cell.one.sleep_s == sleep}
@@ -155,7 +155,7 @@ def _second(cells: Sequence[MeasuredCase]) -> list[str]:
     return found
 
 
-def _rule_of_thumb(cells: Sequence[MeasuredCase]) -> list[str]:
+def _rule_of_thumb(cells: Sequence[ScenarioCell]) -> list[str]:
     """How often the rule of thumb is right, with the rate of the tasks that take no time."""
     idle = [cell for cell in cells if cell.one.sleep_s == 0 and cell.one.bytes_in]
     if not idle:
@@ -176,14 +176,14 @@ def _rule_of_thumb(cells: Sequence[MeasuredCase]) -> list[str]:
     ]
 
 
-def _load(cell: MeasuredCase, rate: float) -> float:
+def _load(cell: ScenarioCell, rate: float) -> float:
     one = cell.one
     return transfer_load(
         min(one.cores, one.tasks), (one.bytes_in + one.bytes_out) / MEGABYTE, rate, one.sleep_s
     )
 
 
-def _third(cells: Sequence[MeasuredCase]) -> list[str]:
+def _third(cells: Sequence[ScenarioCell]) -> list[str]:
     found = []
     for cores in sorted({cell.one.cores for cell in cells}):
         own = sorted((c for c in cells if c.one.cores == cores), key=lambda c: c.one.tasks)
@@ -210,19 +210,19 @@ def _third(cells: Sequence[MeasuredCase]) -> list[str]:
     return found
 
 
-def _fourth(cells: Sequence[MeasuredCase]) -> list[str]:
+def _fourth(cells: Sequence[ScenarioCell]) -> list[str]:
     return _delay(
         cells, lambda cell: cell.one.bytes_in, "input", "first_dispatch", "later_dispatch"
     )
 
 
-def _fifth(cells: Sequence[MeasuredCase]) -> list[str]:
+def _fifth(cells: Sequence[ScenarioCell]) -> list[str]:
     return _delay(cells, lambda cell: cell.one.bytes_out, "output", "first_return", "later_return")
 
 
 def _delay(
-    cells: Sequence[MeasuredCase],
-    size: Callable[[MeasuredCase], int],
+    cells: Sequence[ScenarioCell],
+    size: Callable[[ScenarioCell], int],
     what: str,
     first: str,
     later: str,
@@ -255,7 +255,7 @@ def _delay(
     return found + _jumps(deepest, f"{what} on {most:,} cores")
 
 
-def _sixth(cells: Sequence[MeasuredCase]) -> list[str]:
+def _sixth(cells: Sequence[ScenarioCell]) -> list[str]:
     found = []
     for work in sorted({work_of(cell) for cell in cells}, reverse=True):
         by_size = sorted(cells, key=lambda cell: cell.one.bytes_in)
@@ -284,7 +284,7 @@ def _sixth(cells: Sequence[MeasuredCase]) -> list[str]:
     return found
 
 
-def _jumps(cells: Mapping[int, MeasuredCase], what: str) -> list[str]:
+def _jumps(cells: Mapping[int, ScenarioCell], what: str) -> list[str]:
     if 0 not in cells or len(cells) < 2:
         return []
     size = jump({size: cell.overhead() for size, cell in cells.items()})
@@ -304,7 +304,7 @@ def _data(size: int) -> str:
     return compact_size(size) if size else "no data"
 
 
-_MAKERS: dict[int, Callable[[Sequence[MeasuredCase]], list[str]]] = {
+_MAKERS: dict[int, Callable[[Sequence[ScenarioCell]], list[str]]] = {
     1: _first,
     2: _second,
     3: _third,

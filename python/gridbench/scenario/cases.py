@@ -13,14 +13,14 @@ from gridbench.machine.judgement import DISTURBED
 from gridbench.scenario.results import CaseResult
 from gridbench.statistics.interval import Interval, measured
 
-Value = Callable[["MeasuredCase"], Interval | None]
+Value = Callable[["ScenarioCell"], Interval | None]
 
 _FINEST = 1e-6
 """Seconds, where the results do not tell how exact stamps are."""
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredCase:
+class ScenarioCell:
     """A case on one engine: its rounds that count or, if none does, all that were measured."""
 
     results: tuple[CaseResult, ...]
@@ -84,7 +84,7 @@ class MeasuredCase:
         return found
 
 
-def cells_of(results: Iterable[CaseResult]) -> list[MeasuredCase]:
+def cells_of(results: Iterable[CaseResult]) -> list[ScenarioCell]:
     """The cases that were measured, in the order in which they first appear."""
     groups: dict[tuple[str, str], list[CaseResult]] = {}
     for result in results:
@@ -93,7 +93,7 @@ def cells_of(results: Iterable[CaseResult]) -> list[MeasuredCase]:
     found = []
     for group in groups.values():
         good = tuple(result for result in group if result.status == "done")
-        found.append(MeasuredCase(good or tuple(group), bool(good)))
+        found.append(ScenarioCell(good or tuple(group), bool(good)))
     return found
 
 
@@ -107,14 +107,14 @@ MEGABIT = MEGABITS_PER_MEGABYTE / MEGABYTE
 """Per byte, as the original report counts: 1 MB are 8 Mbit."""
 
 
-def groups(scenario: int, cells: Sequence[MeasuredCase]) -> list[tuple[str, list[MeasuredCase]]]:
+def groups(scenario: int, cells: Sequence[ScenarioCell]) -> list[tuple[str, list[ScenarioCell]]]:
     """Cells that belong into the same plots and sentences, with a name if there are several groups.
 
     Scenarios whose grid has one number of cores have a group for each number that was chosen.
     """
     if scenario not in (2, 6):
         return [("", list(cells))]
-    found: dict[tuple[int, ...], list[MeasuredCase]] = {}
+    found: dict[tuple[int, ...], list[ScenarioCell]] = {}
     for cell in cells:
         one = cell.one
         found.setdefault((one.cores, one.tasks) if scenario == 2 else (one.cores,), []).append(cell)
@@ -130,14 +130,14 @@ def groups(scenario: int, cells: Sequence[MeasuredCase]) -> list[tuple[str, list
     ]
 
 
-def work_of(cell: MeasuredCase) -> float:
+def work_of(cell: ScenarioCell) -> float:
     """Scenario 6: seconds of all tasks together, scaled."""
     return rounded(cell.one.sleep_s * cell.one.tasks, 6)
 
 
 def without_data(
-    cell: MeasuredCase, cells: Iterable[MeasuredCase], size: Callable[[MeasuredCase], int]
-) -> MeasuredCase | None:
+    cell: ScenarioCell, cells: Iterable[ScenarioCell], size: Callable[[ScenarioCell], int]
+) -> ScenarioCell | None:
     """The same case without data."""
     one = cell.one
     key = one.engine, one.cores, one.tasks, one.sleep_s
@@ -152,7 +152,7 @@ def without_data(
     )
 
 
-def shared_transfer(cell: MeasuredCase, cells: Iterable[MeasuredCase]) -> Interval | None:
+def shared_transfer(cell: ScenarioCell, cells: Iterable[ScenarioCell]) -> Interval | None:
     """Seconds that shared data added to the start of the last worker; None without a case that
     has none."""
     empty = without_data(cell, cells, lambda one: one.one.bytes_shared)
@@ -161,7 +161,7 @@ def shared_transfer(cell: MeasuredCase, cells: Iterable[MeasuredCase]) -> Interv
     return None if start is None or before is None else start.minus(before)
 
 
-def cores_label(cell: MeasuredCase) -> str:
+def cores_label(cell: ScenarioCell) -> str:
     """`1 core`, `100 cores`."""
     return counted(cell.one.cores, "core")
 
@@ -171,7 +171,7 @@ def size_name(size: int) -> str:
     return compact_size(size) if size else "0"
 
 
-def size_label(cell: MeasuredCase) -> str:
+def size_label(cell: ScenarioCell) -> str:
     """Scenario 6: the input of each task, in words."""
     return f"{compact_size(cell.one.bytes_in)} to each task" if cell.one.bytes_in else "no data"
 
@@ -190,7 +190,7 @@ class TransferRates:
     """The rates of a plot, and those it leaves out: a rate above that of its link is divided by a
     time in which not all of the data travelled."""
 
-    def __init__(self, cells: Sequence[MeasuredCase], size: Callable[[MeasuredCase], int]) -> None:
+    def __init__(self, cells: Sequence[ScenarioCell], size: Callable[[ScenarioCell], int]) -> None:
         self.cells = cells
         self.size = size
         self.refused: list[str] = []
@@ -198,7 +198,7 @@ class TransferRates:
     def shared(self) -> Value:
         """The rate at which shared data reached all cores of a case together."""
 
-        def rate(cell: MeasuredCase) -> Interval | None:
+        def rate(cell: ScenarioCell) -> Interval | None:
             start = cell.figure("last_start", clocks=1)
             added = shared_transfer(cell, self.cells)
             amount = cell.one.cores * self.size(cell) * MEGABIT
@@ -209,7 +209,7 @@ class TransferRates:
     def one_task(self, pace: str, clocks: int) -> Value:
         """Of a single task, from the median step between successive stamps of the first block."""
 
-        def rate(cell: MeasuredCase) -> Interval | None:
+        def rate(cell: ScenarioCell) -> Interval | None:
             step, before = (_step(one, pace, clocks) for one in self._pair(cell))
             added = None if step is None or before is None else step.minus(before)
             return self._possible(cell, "one task", self.size(cell) * MEGABIT, step, added)
@@ -219,7 +219,7 @@ class TransferRates:
     def block(self, pace: str, clocks: int) -> Value:
         """Of the first block, from the time in which its data travelled."""
 
-        def rate(cell: MeasuredCase) -> Interval | None:
+        def rate(cell: ScenarioCell) -> Interval | None:
             span, before = (_per_task(one, pace, clocks) for one in self._pair(cell))
             added = None if span is None or before is None else span.minus(before)
             return self._possible(cell, "block", self.size(cell) * MEGABIT, span, added)
@@ -230,7 +230,7 @@ class TransferRates:
         """From client to scheduler, from the smallest step of submit times. Only logs have it: in
         them, handing a task over may be sending its data."""
 
-        def rate(cell: MeasuredCase) -> Interval | None:
+        def rate(cell: ScenarioCell) -> Interval | None:
             if cell.one.engine != "log":
                 return None
             step, before = (one and one.figure("submit_step") for one in self._pair(cell))
@@ -264,13 +264,13 @@ class TransferRates:
             )
         return told
 
-    def _pair(self, cell: MeasuredCase) -> tuple[MeasuredCase, MeasuredCase | None]:
+    def _pair(self, cell: ScenarioCell) -> tuple[ScenarioCell, ScenarioCell | None]:
         """A case, and the same without data."""
         return cell, without_data(cell, self.cells, self.size)
 
     def _possible(
         self,
-        cell: MeasuredCase,
+        cell: ScenarioCell,
         what: str,
         amount: float,
         whole: Interval | None,
@@ -298,14 +298,14 @@ class TransferRates:
         return Interval(value, min(slow.low, value), max(value, min(fast.high, limit)))
 
 
-def _limit(cell: MeasuredCase) -> float:
+def _limit(cell: ScenarioCell) -> float:
     if cell.one.link_rate:
         # As the report counts: its Mbit are 1/8 of 1,024 x 1,024 bytes.
         return cell.one.link_rate / 8 * MEGABIT
     return _MEMORY
 
 
-def _step(cell: MeasuredCase | None, pace: str, clocks: int) -> Interval | None:
+def _step(cell: ScenarioCell | None, pace: str, clocks: int) -> Interval | None:
     """The median step, which lies within its scatter, that of rounds, and what clocks move it.
 
     Clocks of hosts that differ at random scatter the steps. If they are regular, clocks can be
@@ -321,7 +321,7 @@ def _step(cell: MeasuredCase | None, pace: str, clocks: int) -> Interval | None:
     return Interval(step.value, step.low - noise, step.high + noise)
 
 
-def _per_task(cell: MeasuredCase | None, pace: str, clocks: int) -> Interval | None:
+def _per_task(cell: ScenarioCell | None, pace: str, clocks: int) -> Interval | None:
     """The span by the number of tasks that came in it."""
     span = cell.figure(f"{pace}_span", clocks=clocks) if cell else None
     if cell is None or span is None:

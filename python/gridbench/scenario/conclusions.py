@@ -21,7 +21,7 @@ from gridbench.formats import (
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import DISTURBED, disturbed_count, sentence, tolerated
 from gridbench.provisional import busy_in, provisional
-from gridbench.scenario.cases import MeasuredCase, engines_of
+from gridbench.scenario.cases import ScenarioCell, engines_of
 from gridbench.scenario.results import CaseResult
 from gridbench.statistics.claims import ENOUGH
 from gridbench.workload.body import SLEEP
@@ -37,11 +37,11 @@ _BATCH = ("slurm", "gridengine", "htcondor", "jobqueue")
 _FULL = 0.9
 """Share of all processors in use, from which they limit a run themselves."""
 
-Overheads = dict[tuple[object, ...], MeasuredCase]
+Overheads = dict[tuple[object, ...], ScenarioCell]
 """The cells of an engine with a cost beside the tasks, by case."""
 
 
-def overheads(cells: Sequence[MeasuredCase], *, disturbed: bool = False) -> dict[str, Overheads]:
+def overheads(cells: Sequence[ScenarioCell], *, disturbed: bool = False) -> dict[str, Overheads]:
     """For each engine its cells that count; with `disturbed` also those disturbed by others."""
     found: dict[str, Overheads] = {name: {} for name in engines_of(cell.one for cell in cells)}
     for cell in cells:
@@ -60,7 +60,7 @@ def ratios_of(mine: Overheads, others: Overheads) -> list[float]:
     ]
 
 
-def verdict(cells: Sequence[MeasuredCase]) -> str:
+def verdict(cells: Sequence[ScenarioCell]) -> str:
     """One sentence. An engine has won if it cost less than the next one in most cases, by more
     than their repeated runs differ; anything less is a provisional answer."""
     count = overheads(cells)
@@ -149,7 +149,7 @@ def _unsure(first: str, second: str, found: dict[str, Overheads]) -> str:
 def notices(
     header: Header,
     results: Sequence[CaseResult],
-    cells: Sequence[MeasuredCase],
+    cells: Sequence[ScenarioCell],
     groups: Sequence[Sequence[CaseResult]] = (),
 ) -> list[str]:
     """What could mislead someone who looks at the plots only.
@@ -229,7 +229,7 @@ def _own_part(groups: Sequence[Sequence[CaseResult]]) -> list[str]:
 
 
 def _measured_once(
-    groups: Sequence[Sequence[CaseResult]], cells: Sequence[MeasuredCase]
+    groups: Sequence[Sequence[CaseResult]], cells: Sequence[ScenarioCell]
 ) -> list[str]:
     """Whether repetitions are missing, with the engines if others have some."""
     times = [

@@ -33,7 +33,7 @@ from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import load_runs
 from gridbench.results_folder import REPORT
 from gridbench.scenario.answers import QUESTIONS, TITLES, answers
-from gridbench.scenario.cases import MeasuredCase, cells_of, engines_of
+from gridbench.scenario.cases import ScenarioCell, cells_of, engines_of
 from gridbench.scenario.conclusions import (
     measured_here,
     method,
@@ -120,7 +120,7 @@ def document_of(header: Header, results: Sequence[CaseResult], *, runs: bool = F
     )
 
 
-def _answers(header: Header, cells: Sequence[MeasuredCase]) -> list[Block]:
+def _answers(header: Header, cells: Sequence[ScenarioCell]) -> list[Block]:
     scenario = int(header.options.get("scenario", 1))
     return [
         Bullets(sentences, engine, EVERYWHERE)
@@ -128,7 +128,7 @@ def _answers(header: Header, cells: Sequence[MeasuredCase]) -> list[Block]:
     ]
 
 
-def medians_block(cells: Sequence[MeasuredCase]) -> TableBlock:
+def medians_block(cells: Sequence[ScenarioCell]) -> TableBlock:
     """The cost of each engine beside the tasks. Of two engines also the median of the ratios of
     cases, which is not the ratio of the medians."""
     found = overheads(cells) or overheads(cells, disturbed=True)
@@ -178,7 +178,7 @@ def _run_blocks(studies: Sequence[Study]) -> list[Block]:
     ]
 
 
-def _single_runs(cells: Sequence[MeasuredCase]) -> list[Study]:
+def _single_runs(cells: Sequence[ScenarioCell]) -> list[Study]:
     """For each engine the case with the least and with the most data, of the most cores."""
     chosen: list[CaseResult] = []
     for engine in engines_of(cell.one for cell in cells):
@@ -311,7 +311,7 @@ class ScenarioPart:
         return [result for results in self.folders.values() for result in results]
 
     @property
-    def cells(self) -> list[MeasuredCase]:
+    def cells(self) -> list[ScenarioCell]:
         """The measured cases."""
         return cells_of(self.results)
 
@@ -417,7 +417,7 @@ def _grouped(lines: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _compared(cells: Sequence[MeasuredCase]) -> TableBlock:
+def _compared(cells: Sequence[ScenarioCell]) -> TableBlock:
     found = overheads(cells) or overheads(cells, disturbed=True)
     engines = engines_of(cell.one for cell in cells)
 

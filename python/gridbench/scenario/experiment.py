@@ -36,7 +36,6 @@ from gridbench.scenario.plan import (
     Judge,
     Need,
     ScenarioItem,
-    TimeLimits,
     WorkerPlace,
     items_of,
     undecided_engines,
@@ -68,7 +67,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         """InputError for options that contradict each other or the engines."""
         self.parameters = parameters
         self.seed = parameters.seed
-        self.grids = {number: cases_of(number, parameters.choice()) for number in scenarios}
+        self.grids = {number: cases_of(number, parameters.choice) for number in scenarios}
         self._times = parameters.times()
         self._place = parameters.place()
         _refuse_links(self._place, parameters.all_engines)
@@ -91,7 +90,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
             times=self._times,
             place=self._place,
             warm=own.start == "warm",
-            limits=TimeLimits(case=own.case_limit, whole=own.limit),
+            case_limit=own.case_limit,
         )
 
     @property

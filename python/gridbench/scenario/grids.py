@@ -22,7 +22,8 @@ from typing import TypeVar
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given, compact_size, counted
-from gridbench.quantities import GB, KB, MB, exact_size
+from gridbench.quantities import CORES, FLAG, GB, KB, MB, SIZE, ListOf, exact_size
+from gridbench.schema import option
 from gridbench.selection import parse_selection
 from gridbench.workload.body import SLEEP
 from gridbench.workload.task_times import Seconds, draw_task_times, write_task_times
@@ -86,21 +87,40 @@ class ScenarioCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridChoice:
-    """Which of the grids, and what of it."""
+    """The cases to take from the grids."""
 
-    slides: bool = False
-    """As the slides have it; else as the report does."""
-    split_data: bool = False
-    """Scenario 6: the input is of the whole work and divided among the tasks, instead of
-    repeated in each."""
-    optional: bool = False
-    """Scenario 1: two more cases, with longer tasks."""
-    quick: bool = False
-    """Every other value of each axis."""
-    cores: Sequence[int] = ()
-    """Instead of the grid's."""
-    sizes: Sequence[int] = ()
-    """Instead of the grid's, bytes."""
+    cores: Sequence[int] = option(
+        "--cores",
+        ListOf(CORES),
+        metavar="LIST",
+        help="Instead of the grid's, such as 1,10,100.",
+        default=(),
+    )
+    sizes: Sequence[int] = option(
+        "--sizes",
+        ListOf(SIZE),
+        metavar="LIST",
+        help="Instead of the grid's, such as 0,10KB,1MB.",
+        default=(),
+    )
+    quick: bool = option("--quick", FLAG, help="Fewer and shorter measurements.", default=False)
+    slides: bool = option(
+        "--slides/--report",
+        FLAG,
+        help="The grids as the slides have them, or as the report does.",
+        default=False,
+        default_text="--report",
+    )
+    split_data: bool = option(
+        "--split-data",
+        FLAG,
+        help="Scenario 6: divide the input of the whole job among its tasks.",
+        default=False,
+        record="split_data",
+    )
+    optional: bool = option(
+        "--optional", FLAG, help="Scenario 1: two more cases, of 120 s.", default=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +130,15 @@ class _Axes:
     choice: GridChoice
 
     def cores(self, *values: int) -> Sequence[int]:
-        return self.choice.cores or self._thinned(values)
+        return self.choice.cores or self.some(*values)
 
     def sizes(self, values: Sequence[int]) -> Sequence[int]:
         if self.choice.sizes:
             return self.choice.sizes
         more = self.choice.slides and values is _SIZES
-        return self._thinned((*values, GB) if more else values)
+        return self.some(*values, *([GB] if more else []))
 
-    def others(self, *values: float) -> Sequence[float]:
-        return self._thinned(values)
-
-    def counts(self, *values: int) -> Sequence[int]:
-        return self._thinned(values)
-
-    def _thinned(self, values: Sequence[_V]) -> Sequence[_V]:
+    def some(self, *values: _V) -> Sequence[_V]:
         return values[::2] if self.choice.quick else values
 
 
@@ -150,7 +164,7 @@ def _first(axes: _Axes) -> Iterator[ScenarioCase]:
 def _second(axes: _Axes) -> Iterator[ScenarioCase]:
     tasks = 100 if axes.choice.slides else 200
     for cores, sleep, size in product(
-        axes.cores(100), axes.others(0, 0.1, 1, 10, 100), axes.sizes(_SIZES)
+        axes.cores(100), axes.some(0, 0.1, 1, 10, 100), axes.sizes(_SIZES)
     ):
         yield ScenarioCase(
             scenario=2, cores=cores, tasks=tasks, sleep=sleep, bytes_in=size, bytes_out=size
@@ -159,7 +173,7 @@ def _second(axes: _Axes) -> Iterator[ScenarioCase]:
 
 def _third(axes: _Axes) -> Iterator[ScenarioCase]:
     counts = (1, 10, 100, 200, 300, 500, 1000) if axes.choice.slides else (1, 10, 100, 1000, 10000)
-    for cores, tasks in product(axes.cores(100), axes.counts(*counts)):
+    for cores, tasks in product(axes.cores(100), axes.some(*counts)):
         yield ScenarioCase(scenario=3, cores=cores, tasks=tasks, sleep=30)
 
 
@@ -168,7 +182,7 @@ def _in_blocks(
 ) -> Iterator[ScenarioCase]:
     cores_axis = (100, 200, 400) if axes.choice.slides else _CORES
     for cores, blocks, size in product(
-        axes.cores(*cores_axis), axes.counts(1, 2, 3), axes.sizes(_SIZES)
+        axes.cores(*cores_axis), axes.some(1, 2, 3), axes.sizes(_SIZES)
     ):
         case = ScenarioCase(scenario=scenario, cores=cores, tasks=cores * blocks, sleep=30)
         yield make(case, size)
@@ -186,7 +200,7 @@ def _sixth(axes: _Axes) -> Iterator[ScenarioCase]:
     # As the slides list them: 10 s are not split into 1,000 tasks.
     for work, splits in ((100.0, _SPLITS), (10.0, _SPLITS[:-1])):
         for cores, tasks, size in product(
-            axes.cores(100), axes.counts(*splits), axes.sizes(_SMALL_SIZES)
+            axes.cores(100), axes.some(*splits), axes.sizes(_SMALL_SIZES)
         ):
             own = round(size / tasks) if axes.choice.split_data else size
             yield ScenarioCase(

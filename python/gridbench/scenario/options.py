@@ -16,15 +16,12 @@ from gridbench.links.rates import LINK_RATE, parse_rate
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import (
-    CORES,
     DEVIATION,
-    FLAG,
     QUICK_SCALE,
-    SIZE,
     Count,
-    ListOf,
 )
 from gridbench.run.options import TaskRunOptions, rounds_given
+from gridbench.scenario.grids import GridChoice, TaskTimes, parse_scenarios
 from gridbench.schema import group, option, read_parameters, record_of
 from gridbench.shared_options import (
     MOST_NODES,
@@ -35,7 +32,6 @@ from gridbench.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from gridbench.scenario.grids import GridChoice, TaskTimes
     from gridbench.scenario.plan import WorkerPlace
 
 
@@ -43,21 +39,7 @@ if TYPE_CHECKING:
 class ScenarioParameters(TaskRunOptions):
     """Which cases of scenarios run, on which engines and where."""
 
-    cores: tuple[int, ...] = option(
-        "--cores",
-        ListOf(CORES),
-        metavar="LIST",
-        help="Instead of the grid's, such as 1,10,100.",
-        default=(),
-    )
-    sizes: tuple[int, ...] = option(
-        "--sizes",
-        ListOf(SIZE),
-        metavar="LIST",
-        help="Instead of the grid's, such as 0,10KB,1MB.",
-        default=(),
-    )
-    quick: bool = option("--quick", FLAG, help="Fewer and shorter measurements.", default=False)
+    choice: GridChoice = group(GridChoice)
     stddev: tuple[float, float] = option(
         "--stddev",
         DEVIATION,
@@ -66,23 +48,6 @@ class ScenarioParameters(TaskRunOptions):
         " time, such as 5s.",
         default=(0.0, 0.0),
         default_text="0",
-    )
-    slides: bool = option(
-        "--slides/--report",
-        FLAG,
-        help="The grids as the slides have them, or as the report does.",
-        default=False,
-        default_text="--report",
-    )
-    split_data: bool = option(
-        "--split-data",
-        FLAG,
-        help="Scenario 6: divide the input of the whole job among its tasks.",
-        default=False,
-        record="split_data",
-    )
-    optional: bool = option(
-        "--optional", FLAG, help="Scenario 1: two more cases, of 120 s.", default=False
     )
     nodes: int | None = option(
         "--nodes",
@@ -121,26 +86,11 @@ class ScenarioParameters(TaskRunOptions):
         """Rounds of each case; None: until the outcome is known."""
         return rounds_given(self.rounds, several=len(self.all_engines) > 1)
 
-    def choice(self) -> GridChoice:
-        """What is taken of the grids."""
-        from gridbench.scenario.grids import GridChoice
-
-        return GridChoice(
-            slides=self.slides,
-            split_data=self.split_data,
-            optional=self.optional,
-            quick=self.quick,
-            cores=self.cores,
-            sizes=self.sizes,
-        )
-
     def times(self) -> TaskTimes:
         """How task times come about."""
-        from gridbench.scenario.grids import TaskTimes
-
         scale = self.time_scale
         if scale is None:
-            scale = QUICK_SCALE if self.quick else 1.0
+            scale = QUICK_SCALE if self.choice.quick else 1.0
         seconds, share = self.stddev
         return TaskTimes(
             scale=scale, stddev=seconds, stddev_share=share, seed=self.seed, body=self.task
@@ -232,7 +182,6 @@ def scenario(
     """
     from gridbench.experiment import run_experiment
     from gridbench.scenario.experiment import ScenarioExperiment
-    from gridbench.scenario.grids import parse_scenarios
 
     numbers = parse_scenarios(scenarios)
     experiment = ScenarioExperiment(numbers, read_parameters(ScenarioParameters, given))

@@ -60,16 +60,8 @@ class ScenarioItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLimits:
-    """The time allowed, seconds; None: any."""
-
-    case: float | None = None
-    whole: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What one case is expected to take on one engine."""
+    """The expected needs of a case on an engine."""
 
     seconds: float
     """From starting the case's process until its end."""
@@ -103,7 +95,7 @@ class WorkerPlace:
 
 
 class Experience:
-    """What the cases that have run tell about those to come."""
+    """Corrects expectations by the cases that have run."""
 
     def __init__(self, elsewhere: Collection[str], results: Iterable[CaseResult] = ()) -> None:
         """`elsewhere`: the engines that have environments of their own."""
@@ -133,7 +125,7 @@ class Experience:
         return engine in self._elsewhere
 
     def slower(self, engine: str) -> float:
-        """How many times as long as guessed all that is beside the tasks takes."""
+        """The overhead beside the tasks, as a multiple of the guess."""
         known = self._slower.get(engine)
         return median(known) if known else 1.0
 
@@ -152,7 +144,7 @@ def need_of(
     place: WorkerPlace,
     experience: Experience,
 ) -> Need:
-    """What a case is expected to need on an engine; `ideal`: seconds of the tasks themselves."""
+    """The expected needs of a case; `ideal`: seconds of the tasks themselves."""
     elsewhere = experience.elsewhere(engine)
     worker = _WORKER_MEMORY_ELSEWHERE if elsewhere else _WORKER_MEMORY
     copies = max(facts.shared_copies, _shared_sent(case, place) if place.apart else 0)
@@ -173,7 +165,7 @@ def need_of(
 def guessed_overhead(
     case: ScenarioCase | CaseResult, place: WorkerPlace, *, elsewhere: bool
 ) -> float:
-    """Seconds beside the tasks themselves, before anything is known of the engine."""
+    """Seconds beside the tasks themselves, before a case of the engine has run."""
     there, back = _moved(case, place)
     # A link carries both ways at the same time; memory does not.
     if place.rate is not None:
@@ -218,7 +210,7 @@ def cannot(case: ScenarioCase, need: Need, engine: str, facts: EngineFacts) -> s
 
 
 def too_much(need: Need, available: int) -> bool:
-    """Whether it does not fit into so many bytes of memory, some of which are for others."""
+    """Whether it does not fit into so many bytes of memory, with a reserve for other programs."""
     return need.memory > available * (1 - _RESERVE)
 
 
@@ -241,7 +233,7 @@ def too_long(need: Need, limit: float | None, left: float | None) -> str:
 
 
 class Judge:
-    """Says what an item needs, and whether it can be run."""
+    """Tells what an item needs, and whether it can run."""
 
     def __init__(
         self,
@@ -250,16 +242,17 @@ class Judge:
         times: TaskTimes,
         place: WorkerPlace,
         warm: bool,
-        limits: TimeLimits,
+        case_limit: float | None = None,
         servers: Servers | None = None,
     ) -> None:
-        """`servers`: those that have the workers, if any do, and how many they have is known."""
+        """`case_limit`: seconds that a case may take; `servers`: where the workers are, once their
+        number is known."""
         self._servers = servers
         self._participants = {one.name: one for one in participants}
         self._times = times
         self._place = place
         self._warm = warm
-        self._limits = limits
+        self._case_limit = case_limit
         self._facts: dict[tuple[str, int], EngineFacts] = {}
         self._ideal: dict[str, float] = {}
         shared = times.body == SPIN and not place.servers
@@ -269,7 +262,7 @@ class Judge:
         )
 
     def need(self, item: ScenarioItem) -> Need:
-        """What the item is expected to take, by all that is known so far."""
+        """The expected needs of an item, corrected by the cases that have run."""
         case = item.case
         if case.key not in self._ideal:
             self._ideal[case.key] = ideal_time(self._times.draw(case), case.cores, self._processors)
@@ -283,12 +276,12 @@ class Judge:
         )
 
     def why_not(self, item: ScenarioItem, need: Need, left: float | None) -> str:
-        """Why the item is left out, if it is; `left`: seconds left of the time for all."""
+        """Why the item is skipped; empty if it is not. `left`: seconds left of the time for all."""
         try:
             check_body(self._times.body, {item.engine: self.facts(item)})
         except InputError as error:
             return f"tasks: {error.what}"
-        why = too_long(need, self._limits.case, left)
+        why = too_long(need, self._case_limit, left)
         if why or not self._place.servers:  # whose memory is not this machine's
             return why or cannot(item.case, need, item.engine, self.facts(item))
         try:
@@ -299,18 +292,18 @@ class Judge:
         return ""
 
     def seconds(self, items: Iterable[ScenarioItem]) -> float:
-        """How long the items are expected to take, without those that will be left out."""
+        """The expected time of the items, without those that will be skipped."""
         available = available_memory()
         needs = map(self.need, items)
         return sum(
             need.seconds
             for need in needs
-            if not too_long(need, self._limits.case, None)
+            if not too_long(need, self._case_limit, None)
             and (self._place.servers or not too_much(need, available))
         )
 
     def facts(self, item: ScenarioItem) -> EngineFacts:
-        """What the engine says of itself; asking one that lives elsewhere takes seconds."""
+        """The engine's description of itself. Asking an engine in an environment takes seconds."""
         at_once = min(item.case.cores, item.case.tasks)
         known = self._facts.get((item.engine, at_once))
         if known is None:

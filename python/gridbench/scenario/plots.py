@@ -11,7 +11,7 @@ from gridbench.formats import as_given
 from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.scenario.cases import (
     MEGABIT,
-    MeasuredCase,
+    ScenarioCell,
     TransferRates,
     Value,
     cores_label,
@@ -23,12 +23,12 @@ from gridbench.scenario.cases import (
 )
 from gridbench.statistics.interval import Interval
 
-Name = Callable[[MeasuredCase], str]
+Name = Callable[[ScenarioCell], str]
 
 _BESIDE = "Measured time less that of the tasks on as many cores without overhead."
 
 
-def plots_of(scenario: int, cells: Sequence[MeasuredCase]) -> list[Curve]:
+def plots_of(scenario: int, cells: Sequence[ScenarioCell]) -> list[Curve]:
     """The plots of a scenario, all engines in each; only those with something to draw."""
     found: list[Curve] = []
     for number, (name, group) in enumerate(groups(scenario, cells) if cells else ()):
@@ -41,9 +41,9 @@ class _Axis:
     """An x axis: a number of each case, side by side."""
 
     title: str
-    value: Callable[[MeasuredCase], int]
+    value: Callable[[ScenarioCell], int]
     text: Callable[[int], str]
-    cells: Sequence[MeasuredCase]
+    cells: Sequence[ScenarioCell]
 
     @property
     def places(self) -> dict[int, Place]:
@@ -52,7 +52,7 @@ class _Axis:
         return {value: Place(number, self.text(value)) for number, value in enumerate(values)}
 
     def lines(
-        self, name: Name, value: Value, cells: Iterable[MeasuredCase] | None = None
+        self, name: Name, value: Value, cells: Iterable[ScenarioCell] | None = None
     ) -> list[Line]:
         """A line for each engine and name, with a point for each cell whose value is known."""
         ordered = sorted(self.cells if cells is None else cells, key=_order)
@@ -98,7 +98,7 @@ class _Axis:
         return Curve(name, title, about, self.title, places, y_title, unit, lines, numeric=False)
 
 
-def _order(cell: MeasuredCase) -> tuple[float, ...]:
+def _order(cell: ScenarioCell) -> tuple[float, ...]:
     one = cell.one
     return one.cores, one.sleep_s, one.bytes_shared, one.bytes_in, one.bytes_out, one.tasks
 
@@ -113,14 +113,14 @@ def _finite(value: Interval) -> Interval:
     return Interval(value.value, value.low, high)
 
 
-def _over_tasks(cells: Sequence[MeasuredCase]) -> _Axis:
+def _over_tasks(cells: Sequence[ScenarioCell]) -> _Axis:
     return _Axis("tasks", lambda cell: cell.one.tasks, "{:,}".format, cells)
 
 
-def _first(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]:
+def _first(cells: Sequence[ScenarioCell], mark: str, suffix: str) -> list[Curve]:
     usual = min(cell.one.sleep_s for cell in cells)
 
-    def name(cell: MeasuredCase) -> str:
+    def name(cell: ScenarioCell) -> str:
         longer = f", {as_given(cell.one.sleep_s)}" if cell.one.sleep_s > usual else ""
         return cores_label(cell) + longer
 
@@ -151,17 +151,17 @@ def _first(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]
             ("total less ideal", "s"),
             cores.lines(
                 lambda cell: f"{size_name(cell.one.bytes_shared)} shared",
-                MeasuredCase.overhead,
+                ScenarioCell.overhead,
                 [cell for cell in cells if cell.one.sleep_s == usual],
             ),
         ),
     ]
 
 
-def _second(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]:
+def _second(cells: Sequence[ScenarioCell], mark: str, suffix: str) -> list[Curve]:
     axis = _Axis("input and output of a task", lambda cell: cell.one.bytes_in, size_name, cells)
 
-    def name(cell: MeasuredCase) -> str:
+    def name(cell: ScenarioCell) -> str:
         return f"tasks of {as_given(cell.one.sleep_s)}"
 
     return [
@@ -181,23 +181,23 @@ def _second(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve
             f"Total time beside the tasks{suffix}",
             "The cost of the same data with short and with long tasks: long tasks hide transfers.",
             ("total less ideal", "s"),
-            axis.lines(name, MeasuredCase.overhead),
+            axis.lines(name, ScenarioCell.overhead),
         ),
     ]
 
 
-def _third(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]:
+def _third(cells: Sequence[ScenarioCell], mark: str, suffix: str) -> list[Curve]:
     axis = _over_tasks(cells)
     several = len({cell.one.cores for cell in cells}) > 1
     parts: list[tuple[str, Value]] = [
-        ("total less ideal", MeasuredCase.overhead),
+        ("total less ideal", ScenarioCell.overhead),
         ("first task computing", lambda cell: cell.figure("first_start", clocks=1)),
         ("last worker computing", lambda cell: cell.figure("last_start", clocks=1)),
     ]
     lines = []
     for name, value in parts:
 
-        def named(cell: MeasuredCase, name: str = name) -> str:
+        def named(cell: ScenarioCell, name: str = name) -> str:
             return f"{name}, {cores_label(cell)}" if several else name
 
         lines += axis.lines(named, value)
@@ -213,11 +213,11 @@ def _third(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Transfers:
     """How data travel in scenarios 4 and 5, and the figures that show it."""
 
     what: str
-    size: Callable[[MeasuredCase], int]
+    size: Callable[[ScenarioCell], int]
     first: str
     later: str
     mean: str
@@ -230,7 +230,7 @@ class _Way:
     sent: str
 
 
-_INPUT = _Way(
+_INPUT = _Transfers(
     "input",
     lambda cell: cell.one.bytes_in,
     "first_dispatch",
@@ -241,7 +241,7 @@ _INPUT = _Way(
     2,
     "was sent off",
 )
-_OUTPUT = _Way(
+_OUTPUT = _Transfers(
     "output",
     lambda cell: cell.one.bytes_out,
     "first_return",
@@ -254,7 +254,9 @@ _OUTPUT = _Way(
 )
 
 
-def _by_block(cells: Sequence[MeasuredCase], mark: str, suffix: str, way: _Way) -> list[Curve]:
+def _by_block(
+    cells: Sequence[ScenarioCell], mark: str, suffix: str, way: _Transfers
+) -> list[Curve]:
     most = max(cell.one.tasks / cell.one.cores for cell in cells)
     deepest = [cell for cell in cells if cell.one.tasks / cell.one.cores == most]
     axis = _Axis(f"{way.what} of a task", way.size, size_name, cells)
@@ -265,7 +267,7 @@ def _by_block(cells: Sequence[MeasuredCase], mark: str, suffix: str, way: _Way) 
     means = []
     for block, figure in (("first block", way.first), ("later blocks", way.later)):
 
-        def mean(cell: MeasuredCase, figure: str = figure) -> Interval | None:
+        def mean(cell: ScenarioCell, figure: str = figure) -> Interval | None:
             return cell.figure(figure, clocks=1)
 
         means += lines(f"{block}, {{}}".format, mean)
@@ -293,7 +295,7 @@ def _by_block(cells: Sequence[MeasuredCase], mark: str, suffix: str, way: _Way) 
             f"Total time beside the tasks{suffix}",
             told + _BESIDE,
             ("total less ideal", "s"),
-            lines(str, MeasuredCase.overhead),
+            lines(str, ScenarioCell.overhead),
         ),
         axis.curve(
             f"{way.what}-blocks-{mark}",
@@ -313,15 +315,15 @@ def _by_block(cells: Sequence[MeasuredCase], mark: str, suffix: str, way: _Way) 
     ]
 
 
-def _fourth(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]:
+def _fourth(cells: Sequence[ScenarioCell], mark: str, suffix: str) -> list[Curve]:
     return _by_block(cells, mark, suffix, _INPUT)
 
 
-def _fifth(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]:
+def _fifth(cells: Sequence[ScenarioCell], mark: str, suffix: str) -> list[Curve]:
     return _by_block(cells, mark, suffix, _OUTPUT)
 
 
-def _sixth(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]:
+def _sixth(cells: Sequence[ScenarioCell], mark: str, suffix: str) -> list[Curve]:
     found = []
     for work in sorted(set(map(work_of, cells)), reverse=True):
         own = [cell for cell in cells if work_of(cell) == work]
@@ -333,7 +335,7 @@ def _sixth(cells: Sequence[MeasuredCase], mark: str, suffix: str) -> list[Curve]
                 "The smallest is the best split. Fewer tasks leave cores without work; more tasks"
                 " cost more to hand over.",
                 ("total time", "s"),
-                [*axis.lines(size_label, MeasuredCase.total), *_by_formula(axis)],
+                [*axis.lines(size_label, ScenarioCell.total), *_by_formula(axis)],
             )
         )
     return found
@@ -355,7 +357,7 @@ def _by_formula(axis: _Axis) -> list[Line]:
     return lines
 
 
-_MAKERS: dict[int, Callable[[Sequence[MeasuredCase], str, str], list[Curve]]] = {
+_MAKERS: dict[int, Callable[[Sequence[ScenarioCell], str, str], list[Curve]]] = {
     1: _first,
     2: _second,
     3: _third,

@@ -16,7 +16,7 @@ from gridbench.pages.document import WRITTEN, Block, TableBlock, Text
 from gridbench.pages.table import Column, table_of
 from gridbench.published.figures import BINARY, Row, megabytes, table
 from gridbench.quantities import MB
-from gridbench.scenario.cases import MeasuredCase, engines_of, size_name
+from gridbench.scenario.cases import ScenarioCell, engines_of, size_name
 
 SYMPHONY = "Platform Symphony (published)"
 NINFG = "Ninf-G on Grid Engine (published)"
@@ -55,14 +55,14 @@ class PublishedComparison:
         }
 
 
-def comparisons(scenario: int, cells: Sequence[MeasuredCase]) -> list[PublishedComparison]:
+def comparisons(scenario: int, cells: Sequence[ScenarioCell]) -> list[PublishedComparison]:
     """The tables of a scenario, each with one row at least. Only cases that count are in them."""
     good = [cell for cell in cells if cell.counts and _cores_used(cell) <= _CORES]
     engines = engines_of(cell.one for cell in good)
     return [one for one in _MAKERS[scenario](good) if one.compared(engines)]
 
 
-def published_blocks(scenario: int, cells: Sequence[MeasuredCase]) -> list[Block]:
+def published_blocks(scenario: int, cells: Sequence[ScenarioCell]) -> list[Block]:
     """The tables of a scenario; a sentence if no case is like a published one."""
     found = comparisons(scenario, cells)
     if not found:
@@ -91,7 +91,7 @@ def _duration(seconds: float | None) -> str | None:
     return None if seconds is None else duration(seconds)
 
 
-def _none(scenario: int, cells: Sequence[MeasuredCase]) -> str:
+def _none(scenario: int, cells: Sequence[ScenarioCell]) -> str:
     if not any(cell.counts for cell in cells):
         return "No case counts, so that there is nothing to compare."
     told = f"The published runs were on {_CORES} cores, and no case here is like one of them."
@@ -99,7 +99,7 @@ def _none(scenario: int, cells: Sequence[MeasuredCase]) -> str:
     return f"{told} {_COLD}" if cold and scenario in _WITHOUT_START_UP else told
 
 
-def _first(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+def _first(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
     start = PublishedComparison("Start-up", _STARTED)
     after = PublishedComparison(
         "Shared data, start-up left out",
@@ -121,7 +121,7 @@ def _first(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
     return [start, after]
 
 
-def _second(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+def _second(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
     found = PublishedComparison(
         "Tasks of 1 s: from the queue to the start, start-up left out",
         "Mean of the first 100 of 200 tasks on 100 cores, with this much data to each.",
@@ -134,7 +134,7 @@ def _second(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
     return [found]
 
 
-def _third(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+def _third(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
     start = PublishedComparison(
         "Start-up",
         f"{_STARTED} The published values of several runs are means, and are of scenario 6.",
@@ -154,7 +154,7 @@ def _third(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
     return [start]
 
 
-def _fourth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+def _fourth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
     first = PublishedComparison(
         "From the queue to the start: first 100 of 200 tasks, start-up left out",
         "Mean on 100 cores, with this much data to each task.",
@@ -183,7 +183,7 @@ def _fourth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
     return [first, span, later]
 
 
-def _fifth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+def _fifth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
     span = PublishedComparison(
         "Returns of the first 100 tasks, start-up left out",
         "From the first to the last result in the client's hand, on 100 cores, with this much"
@@ -199,7 +199,7 @@ def _fifth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
     return [span]
 
 
-def _sixth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
+def _sixth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
     start = PublishedComparison("Start-up", _STARTED)
     beside = PublishedComparison(
         "What it cost besides, start-up left out",
@@ -229,7 +229,7 @@ def _sixth(cells: Sequence[MeasuredCase]) -> Iterable[PublishedComparison]:
     return [start, beside, whole]
 
 
-def _start_up(cell: MeasuredCase, cells: Iterable[MeasuredCase]) -> float | None:
+def _start_up(cell: ScenarioCell, cells: Iterable[ScenarioCell]) -> float | None:
     """Seconds until the last of the workers with a task began, without any data."""
     one = cell.one
     for other in cells:
@@ -239,11 +239,11 @@ def _start_up(cell: MeasuredCase, cells: Iterable[MeasuredCase]) -> float | None
     return None
 
 
-def _cores_used(cell: MeasuredCase) -> int:
+def _cores_used(cell: ScenarioCell) -> int:
     return min(cell.one.cores, cell.one.tasks)
 
 
-def _warm(cells: Iterable[MeasuredCase], *, tasks: int) -> list[MeasuredCase]:
+def _warm(cells: Iterable[ScenarioCell], *, tasks: int) -> list[ScenarioCell]:
     return [
         cell
         for cell in cells
@@ -251,7 +251,7 @@ def _warm(cells: Iterable[MeasuredCase], *, tasks: int) -> list[MeasuredCase]:
     ]
 
 
-def _value(cell: MeasuredCase, name: str) -> float | None:
+def _value(cell: ScenarioCell, name: str) -> float | None:
     found = cell.figure(name)
     return None if found is None else found.value
 
@@ -283,7 +283,7 @@ _STARTED = (
     "Published: until the workers were there, waiting for the batch system included. Ours: until"
     " the last of the workers that had a task began to compute, without data, from a cold start."
 )
-_MAKERS: dict[int, Callable[[Sequence[MeasuredCase]], Iterable[PublishedComparison]]] = {
+_MAKERS: dict[int, Callable[[Sequence[ScenarioCell]], Iterable[PublishedComparison]]] = {
     1: _first,
     2: _second,
     3: _third,
