@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given, compact_size, counted
@@ -26,8 +26,10 @@ from gridbench.quantities import CORES, FLAG, GB, KB, MB, SIZE, ListOf, exact_si
 from gridbench.schema import option
 from gridbench.selection import parse_selection
 from gridbench.workload.body import SLEEP
-from gridbench.workload.task_times import Seconds, draw_task_times, write_task_times
-from gridbench.workload.workload import BYTES_PER_KB, Setup
+
+if TYPE_CHECKING:
+    from gridbench.workload.task_times import Seconds
+    from gridbench.workload.workload import Setup
 
 SCENARIOS = {
     1: "shared",
@@ -244,6 +246,8 @@ class TaskTimes:
 
     def draw(self, case: ScenarioCase) -> Seconds:
         """The case's times, scaled, seconds, shape (tasks,)."""
+        from gridbench.workload.task_times import draw_task_times
+
         return self.scale * draw_task_times(case.tasks, case.sleep, self.deviation(case), self.seed)
 
 
@@ -252,6 +256,8 @@ def write_workload(case: ScenarioCase, times: TaskTimes, folder: Path) -> Path:
 
     Returns the set-up file. InputError if they cannot be written.
     """
+    from gridbench.workload.task_times import write_task_times
+
     path = folder / SETUP
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -270,6 +276,8 @@ def write_workload(case: ScenarioCase, times: TaskTimes, folder: Path) -> Path:
 
 def setup_of(case: ScenarioCase) -> Setup:
     """The set-up without a file, to see what a case needs."""
+    from gridbench.workload.workload import BYTES_PER_KB, Setup
+
     return Setup(
         path=Path(case.key),
         ntasks=case.tasks,
