@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import stat
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from gridbench.errors import InputError
 
@@ -50,3 +53,25 @@ def read_text(path: Path, what: str, remedy: str) -> str:
             remedy=remedy,
         )
     return text
+
+
+def parse_toml(path: Path, text: str, remedy: str = "") -> dict[str, Any]:
+    """The tables of a TOML file with this text. InputError names the line."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        line = line_of_error(error)
+        raise InputError(f"is not TOML: {error}", file=path, line=line, remedy=remedy) from None
+
+
+def line_of_error(error: Exception) -> int | None:
+    """The line that an error of tomllib names."""
+    where = re.search(r" \(at line ([0-9]+)", str(error))
+    return int(where[1]) if where else None
+
+
+def line_of_key(text: str, key: str) -> int | None:
+    """The line of a key of a table, or of the table of that name."""
+    named = rf"^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*[=.\]]"
+    found = re.search(named, text, re.MULTILINE)
+    return text.count("\n", 0, found.start()) + 1 if found else None

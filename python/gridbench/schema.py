@@ -35,7 +35,7 @@ import click
 
 from gridbench.errors import InputError
 from gridbench.quantities import Choice, Flag, Quantity
-from gridbench.read_config import read_text
+from gridbench.read_config import line_of_error, line_of_key, read_text
 from gridbench.workload.numbers import shown
 
 if TYPE_CHECKING:
@@ -363,21 +363,13 @@ def _assigned(path: Path, text: str) -> list[tuple[str, Any, int | None]]:
         lines = [line for line in text.splitlines() if not _NOTHING.match(line)]
         if lines and (_ASSIGNMENT.match(lines[0]) or _ASSIGNMENT.match(lines[-1])):
             return _shell_lines(path, text)
-        where = re.search(r" \(at line ([0-9]+)", str(error))
         raise InputError(
             f"is neither TOML nor lines `NAME=value`: {error}",
             file=path,
-            line=int(where[1]) if where else None,
+            line=line_of_error(error),
             remedy=_REMEDY,
         ) from None
-    return [(name, value, _line_of(text, name)) for name, value in table.items()]
-
-
-def _line_of(text: str, name: str) -> int | None:
-    """Where a key of a table stands, or where the table of that name begins."""
-    key = rf"^[ \t]*\[*[ \t]*[\"']?{re.escape(name)}[\"']?[ \t]*[=.\]]"
-    found = re.search(key, text, re.MULTILINE)
-    return text.count("\n", 0, found.start()) + 1 if found else None
+    return [(name, value, line_of_key(text, name)) for name, value in table.items()]
 
 
 def _shell_lines(path: Path, text: str) -> list[tuple[str, str, int | None]]:

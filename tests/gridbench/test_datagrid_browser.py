@@ -229,6 +229,7 @@ def test_names_are_shown_not_run(driver, emulate, tmp_path):
 def test_cases_with_nothing_to_draw(driver, emulate, tmp_path):
     emulate()
     bare = replace(four(), tasks=TaskTimeline(), latencies=(), windows=Windows(), members=())
-    opened(driver, page_of(tmp_path, [bare, replace(made(), status="failed", why="no")]))
+    page = page_of(tmp_path, [bare, replace(made(), status="failed", why="no")])
+    driver.get(page.as_uri())
     assert pictures_of(driver) == []
     assert "No case has tasks that could be shown." in texts_in(driver, "#case p")

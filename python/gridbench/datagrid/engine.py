@@ -7,9 +7,8 @@ import glob
 import os
 import re
 import shutil
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,16 @@ from gridbench.datagrid.engine_build import (
 )
 from gridbench.engines.installing import Tell
 from gridbench.errors import InputError
-from gridbench.read_config import read_text
+from gridbench.read_config import line_of_key, parse_toml, read_text
 from gridbench.workload.numbers import shown
 
 MB = 1 << 20
 _REMEDY = "see docs/adding-a-data-grid.md for what such a file says"
+
+
+def _count(default: int, least: int = 0, most: int | None = None) -> Any:
+    """A field with limits."""
+    return field(default=default, metadata={"limits": (least, most)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +51,20 @@ class DataGridManifest:
     """Options of Java for members and clients."""
     members: bool = True
     """Whether there are storage members at all."""
-    ports: int = 1
+    ports: int = _count(1)
     """How many a member may listen at."""
     alone: bool = False
     """Whether the first member has to have joined before others are started."""
-    least_members: int = 1
-    most_backups: int = 0
+    least_members: int = _count(1, least=1)
+    most_backups: int = _count(0)
     """Copies of each object beside the first one that it can keep; 0: any number."""
-    member_overhead: int = 100
+    member_overhead: int = _count(100)
     """MB that a member takes before there are data."""
-    object_overhead: int = 100
+    object_overhead: int = _count(100)
     """Bytes that an object takes beside its key and value, in each copy."""
     heap: bool = True
     """Whether the data are in Java's heap."""
-    heap_percent: int = 100
+    heap_percent: int = _count(100, least=1, most=100)
     """Of a member's memory, what Java's heap gets, if the same process has the data outside of it:
     they have the rest, but for `member_overhead`."""
     programs: tuple[str, ...] = ()
@@ -91,7 +95,7 @@ class DataGridManifest:
         return {"version": self.version, "settings": self.settings}
 
 
-_KEYS = {field.name.replace("class_name", "class"): field for field in fields(DataGridManifest)}
+_KEYS = {one.name.replace("class_name", "class"): one for one in fields(DataGridManifest)}
 _NEEDED = ("title", "class")
 _KINDS = {
     "str": "a text in quotes",
@@ -99,37 +103,23 @@ _KINDS = {
     "int": "a whole number",
     "tuple[str, ...]": "a list of texts",
 }
-_LEAST = {
-    "ports": 0,
-    "least_members": 1,
-    "most_backups": 0,
-    "member_overhead": 0,
-    "object_overhead": 0,
-    "heap_percent": 1,
-}
-_MOST = {"heap_percent": 100}
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 
 
 def read_manifest(file: Path) -> DataGridManifest:
     """What a file says. InputError with the file, the line, and what is wrong."""
     text = read_text(file, "file of a data grid", _REMEDY)
+    table = parse_toml(file, text, _REMEDY)
     try:
-        table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        where = re.search(r" \(at line ([0-9]+)", str(error))
-        line = int(where[1]) if where else None
-        raise InputError(f"is not TOML: {error}", file=file, line=line, remedy=_REMEDY) from None
-    try:
-        return _description(table)
+        return _manifest(table)
     except InputError as error:
         key = error.what.split("`")[1]
         raise InputError(
-            error.what, file=file, line=_line_of(text, key), remedy=error.remedy or _REMEDY
+            error.what, file=file, line=line_of_key(text, key), remedy=error.remedy or _REMEDY
         ) from None
 
 
-def _description(table: Mapping[str, Any]) -> DataGridManifest:
+def _manifest(table: Mapping[str, Any]) -> DataGridManifest:
     for key in table:
         if key not in _KEYS:
             near = difflib.get_close_matches(key, _KEYS, n=1)
@@ -150,21 +140,16 @@ def _value(key: str, value: Any) -> Any:
         right = type(value).__name__ == kind
     if not right:
         raise InputError(f"`{key}` must be {_KINDS[kind]}, not `{shown(str(value))}`")
-    if key in _LEAST and value < _LEAST[key]:
-        raise InputError(f"`{key}` must be {_LEAST[key]} or more, not {value}")
-    if key in _MOST and value > _MOST[key]:
-        raise InputError(f"`{key}` must be {_MOST[key]} or less, not {value}")
+    least, most = _KEYS[key].metadata.get("limits", (None, None))
+    if least is not None and value < least:
+        raise InputError(f"`{key}` must be {least} or more, not {value}")
+    if most is not None and value > most:
+        raise InputError(f"`{key}` must be {most} or less, not {value}")
     if key == "class" and not _CLASS.fullmatch(value):
         raise InputError(f"`class` must be the full name of a Java class, not `{shown(value)}`")
     if key == "title" and not value.strip():
         raise InputError("`title` is empty")
     return value
-
-
-def _line_of(text: str, key: str) -> int | None:
-    """Where a key stands, if it does."""
-    found = re.search(rf"^[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*=", text, re.MULTILINE)
-    return text.count("\n", 0, found.start()) + 1 if found else None
 
 
 MEMBER = "gridbench.datagrid.process.MemberProcess"

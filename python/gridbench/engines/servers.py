@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import socket
 import tempfile
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from gridbench.errors import InputError
-from gridbench.read_config import read_text
+from gridbench.read_config import parse_toml, read_text
 
 SHARED = ("server", "gridrpc", "gridrpc+unix")
 """Launchers of servers that many clients share."""
@@ -184,11 +183,7 @@ def _transport(launcher: str, encryption: str) -> str:
 
 def read_document(file: Path) -> dict[str, Any]:
     """A file of servers as it stands there. InputError if it cannot be read."""
-    text = read_text(file, "file of servers", "give a grid.toml")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"is not TOML: {error}", file=file) from None
+    return parse_toml(file, read_text(file, "file of servers", "give a grid.toml"))
 
 
 def _doctor(file: Path | None, names: tuple[str, ...]) -> str:

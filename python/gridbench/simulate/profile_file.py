@@ -7,7 +7,6 @@ costs nothing, or has no bound.
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.model.pipeline import PipelineParameters
-from gridbench.read_config import read_text
+from gridbench.read_config import parse_toml, read_text
 from gridbench.records import RecordError, from_record
 from gridbench.simulate.profiles import SYSTEMS, system
 from gridbench.simulate.systems import GIGABIT, KINDS, StartUp, System, Throttling
@@ -130,11 +129,7 @@ def _toml(value: bool | float | str) -> str:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    text = read_text(path, "profile", _REMEDY)
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not TOML: {error}", file=path, remedy=_REMEDY) from None
+    return parse_toml(path, read_text(path, "profile", _REMEDY), _REMEDY)
 
 
 def _unknown(table: dict[str, Any], part: Any, place: str = "") -> list[str]:
