@@ -43,14 +43,14 @@ TITLES = {
     6: "Work split into n tasks",
 }
 _GOOD = 0.9
-"""Efficiency from which a task is said to be long enough for its data."""
+"""Efficiency from which a task is long enough for its data."""
 
 
 def answers(
     scenario: int, cells: Sequence[ScenarioCell], *, again: bool = True
 ) -> list[tuple[str, list[str]]]:
-    """Engine and sentences, for each engine. `again`: the command that measured the cases can be
-    run again, unlike that of logs."""
+    """Engine and sentences, for each engine. `again`: the cases can be measured again, unlike those
+    of logs."""
     found = []
     for engine in engines_of(cell.one for cell in cells):
         own = [cell for cell in cells if cell.one.engine == engine]

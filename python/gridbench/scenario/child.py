@@ -1,10 +1,9 @@
-"""The process in which one case is run on one engine, and what it measured is looked at.
+"""The process that runs one case on one engine, and analyses the run.
 
     python -m gridbench.scenario.child DESCRIPTOR
 
-Each case has a new one, so that none is disturbed by what others have left in memory, nor by the
-libraries that the analysis needs: an engine that forks would have to copy them. The order comes
-as one message, the answer goes back as another.
+Each case has a new process, without the memory that others have left, and without the libraries of
+the analysis, which an engine that forks would copy. The order is one message, the answer another.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from gridbench.workload.workload import Setup, Workload, read_workload
 
 
 def prepare(engine: str) -> None:
-    """What each process that runs cases of an engine does before that starts, for one that is
-    copied for them: importing the driver, and finding out what the machine is."""
+    """What all processes of an engine's cases have in common, for a template that is copied for
+    them: import the driver, and read the facts about the machine."""
     np.random.default_rng()
     machine_facts()
     versions()
@@ -49,7 +48,7 @@ def prepare(engine: str) -> None:
 
 
 def carry_out(order: CaseOrder) -> CaseAnswer:
-    """Run the case, complete its record, and look at it."""
+    """Run the case, complete its record, and analyse it."""
     workload = read_workload(order.setup, order.time_scale, order.body)
     with ExitStack() as stack:
         participant = find_participant(order.engine)
@@ -75,7 +74,7 @@ def _measure(order: CaseOrder, workload: Workload, participant: Participant) -> 
             folder=order.folder,
             interrupt=interrupt,
             console=Console(file=nowhere),
-            # What is waiting for the answer works for us too.
+            # The process that waits for the answer belongs to gridbench too.
             family=os.getppid(),
             began=order.began,
         )

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A run that has ended, with what is needed to look at it."""
+    """A completed run with the uncertainty of its stamps."""
 
     table: pa.Table
-    """With stamps on the client's clock, as far as that is known."""
+    """With stamps on the client's clock, as far as offsets are known."""
     cores: int
     cold: bool
     step: float
@@ -71,12 +71,12 @@ def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> Me
 
 
 def figures_of(run: MeasuredRun, *, wait: float = 0.0) -> dict[str, float]:
-    """All figures of the run that are known; times in seconds.
+    """All known figures of the run; times in seconds.
 
-    `part_...` share out the total, as `gridbench.analysis.breakdown.JobCost`; the others are those
-    of `gridbench.analysis.transfer.StageTimes`, and `clock_step`, `clock_margin` and
-    `clock_between`: within how much differences are certain between stamps of the client alone,
-    of client and workers, and at each end between workers. `wait` is that of `stage_times`.
+    `part_...` are shares of the total (`JobCost` in analysis/breakdown.py). `clock_step`,
+    `clock_margin` and `clock_between` are the uncertainty of differences between stamps of the
+    client alone, of client and workers, and at each end between workers. The others are those of
+    `StageTimes` (analysis/transfer.py); `wait` is that of `stage_times`.
     """
     figures: dict[str, float] = {}
     cost = job_cost(run.table, assign_lanes(run.table), run.cores, cold=run.cold)
@@ -90,10 +90,10 @@ def figures_of(run: MeasuredRun, *, wait: float = 0.0) -> dict[str, float]:
 
 
 def why_invalid(run: MeasuredRun, summary: Summary) -> str:
-    """Why a run that went well still does not count; empty if it does.
+    """Why a completed run does not count; empty if it does.
 
-    Tasks that lack stamps, were it one; or stamps less exact than what is to be seen. Clocks of
-    workers that are off do not touch the total: they show in the intervals of what depends on them.
+    A task lacks stamps, or the stamps are less exact than the cost to be measured. Wrong clocks of
+    workers do not change the total; they widen the intervals of figures that depend on them.
     """
     stamped = int((assign_lanes(run.table).lane >= 0).sum())
     if stamped < summary.tasks:
@@ -108,8 +108,8 @@ def why_invalid(run: MeasuredRun, summary: Summary) -> str:
 
 
 def analysed(answer: CaseAnswer, folder: Path, record: dict[str, Any], setup: Setup) -> CaseAnswer:
-    """The answer of a run in `folder` that went well, with its total and its figures, once its
-    record is complete; invalid if they do not count. InputError if that cannot be written."""
+    """The answer with total and figures of the run in `folder`, whose record it completes; invalid
+    if the run does not count. InputError if the record cannot be written."""
     summary = complete(folder, record, setup)
     run = measured_in(folder)
     reason = answer.reason or why_invalid(run, summary)
@@ -121,7 +121,7 @@ def analysed(answer: CaseAnswer, folder: Path, record: dict[str, Any], setup: Se
         total_s=summary.total,
         ideal_s=summary.ideal,
         returned=summary.ok,
-        # What the benchmark itself cost for each task, in seconds.
+        # The cost of the benchmark itself for each task, in seconds.
         figures=figures_of(run) | ({} if harness is None else {"harness": harness}),
     )
 
@@ -129,21 +129,21 @@ def analysed(answer: CaseAnswer, folder: Path, record: dict[str, Any], setup: Se
 # ---- Logs of old runs, and single run folders, as the cases of a scenario
 
 _LOG = "log"
-"""What stands for the engine of a log, which does not name it."""
+"""The engine of a log, which does not name it."""
 _WAIT = 0.5
-"""Seconds between waves of workers of Symphony, whose scheduler starts them at such intervals."""
+"""Seconds between the waves in which Symphony's scheduler starts workers."""
 
 
 def results_of_runs(sources: Sequence[Path], scenario: int) -> tuple[Header, list[CaseResult]]:
     """Logs and run folders as results of a scenario.
 
-    Two runs of the same case become its rounds. One that lacks tasks has no result. Raises
-    InputError for what cannot be read, and for a run of which no task came back.
+    Two runs of the same case become its rounds. A run without some of its tasks has no result.
+    InputError for a file that cannot be read, and for a run without any result.
     """
     from gridbench.report.source import load_runs
 
     with warnings.catch_warnings():
-        # What a log lacks is said in the report of the log itself.
+        # The report of the log itself says what it lacks.
         warnings.simplefilter("ignore", UserWarning)
         runs = load_runs(sources)
     results: list[CaseResult] = []
@@ -179,7 +179,7 @@ def _result(run: Run, scenario: int) -> CaseResult:
         scenario=scenario,
         cores=run.nnodes,
         tasks=run.ntasks,
-        # Times that were really slept differ in the last digits.
+        # Measured times differ in the last digits.
         sleep=rounded(sleep),
         bytes_in=first["bytes_in"],
         bytes_shared=first["bytes_shared"],
@@ -218,13 +218,13 @@ def _engine(run: Run) -> object:
 
 
 def _in_waves(run: Run) -> bool:
-    """Whether its workers may have been started in waves: a log does not say by what."""
+    """Whether its workers may have started in waves: a log does not name its engine."""
     name = _engine(run)
     return name is None or (run.record.get("simulated") is True and "symphony" in str(name))
 
 
 def _reason(record: dict[str, Any]) -> str:
-    """Why a run does not count, in the words of its record; empty if that says nothing."""
+    """Why a run does not count, by its record; empty if it does."""
     if record.get("valid", True):
         return ""
     reasons = record.get("invalid_because")

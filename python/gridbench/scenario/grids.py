@@ -62,7 +62,7 @@ class ScenarioCase:
 
     @property
     def key(self) -> str:
-        """Names the case among those of its scenario; it is also the name of a folder."""
+        """Its name in the scenario, and that of its folder."""
         name = f"{self.cores}-cores-{self.tasks}-tasks-{self.sleep:g}s"
         for what, size in (
             ("in", self.bytes_in),
@@ -145,13 +145,13 @@ class _Axes:
 
 
 def cases_of(scenario: int, choice: GridChoice) -> list[ScenarioCase]:
-    """The cases of a scenario, in the order of its grid. InputError if there is no such one."""
+    """The cases of a scenario, in the order of its grid. InputError for an unknown scenario."""
     parse_scenarios([str(scenario)])
     return list(dict.fromkeys(_GRIDS[scenario](_Axes(choice))))
 
 
 def parse_scenarios(words: Sequence[str]) -> list[int]:
-    """The numbers of scenarios as given on the command line. InputError for one that is not."""
+    """Numbers of scenarios, as on the command line. InputError for an unknown scenario."""
     return parse_selection(words, SCENARIOS, "scenario")
 
 
@@ -231,7 +231,7 @@ class TaskTimes:
     """The times and the body of tasks."""
 
     scale: float = 1.0
-    """Every time is multiplied by it; nothing else is."""
+    """The factor of all times of tasks."""
     stddev: float = 0.0
     """Standard deviation in seconds, not scaled."""
     stddev_share: float = 0.0
@@ -275,7 +275,7 @@ def write_workload(case: ScenarioCase, times: TaskTimes, folder: Path) -> Path:
 
 
 def setup_of(case: ScenarioCase) -> Setup:
-    """The set-up without a file, to see what a case needs."""
+    """The set-up of a case, without a file."""
     from gridbench.workload.workload import BYTES_PER_KB, Setup
 
     return Setup(

@@ -16,7 +16,7 @@ from gridbench.pages.document import WRITTEN, Block, TableBlock, Text
 from gridbench.pages.table import Column, table_of
 from gridbench.published.figures import BINARY, Row, megabytes, table
 from gridbench.quantities import MB
-from gridbench.scenario.cases import ScenarioCell, engines_of, size_name
+from gridbench.scenario.cases import ScenarioCell, engines_of, size_name, without_data
 
 SYMPHONY = "Platform Symphony (published)"
 NINFG = "Ninf-G on Grid Engine (published)"
@@ -42,9 +42,22 @@ class PublishedComparison:
     rows: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(self, row: str, system: str, seconds: float | None) -> None:
-        """A value; None is none."""
+        """Add a value, if it is known."""
         if seconds is not None and math.isfinite(seconds):
             self.rows.setdefault(row, {})[system] = seconds
+
+    def published(self, name: str, system: str, figure: str) -> None:
+        """Add a figure of a published table, by the data of each task; of 100 tasks, if the table
+        has several numbers."""
+        for row in table(name):
+            if row.get("tasks", f"{_CORES}") == f"{_CORES}":
+                self.add(_each(_bytes(row)), system, float(row[figure]))
+
+    def measured(self, cells: Iterable[ScenarioCell], figure: str) -> None:
+        """Add a figure of cases, by the data of each task."""
+        for cell in cells:
+            size = max(cell.one.bytes_in, cell.one.bytes_out)
+            self.add(_each(size), cell.one.engine, _value(cell, figure))
 
     def compared(self, systems: Sequence[str]) -> dict[str, dict[str, float]]:
         """The rows in which one of these systems stands beside a published one."""
@@ -56,7 +69,7 @@ class PublishedComparison:
 
 
 def comparisons(scenario: int, cells: Sequence[ScenarioCell]) -> list[PublishedComparison]:
-    """The tables of a scenario, each with one row at least. Only cases that count are in them."""
+    """The tables of a scenario that have rows. Only cases that count are in them."""
     good = [cell for cell in cells if cell.counts and _cores_used(cell) <= _CORES]
     engines = engines_of(cell.one for cell in good)
     return [one for one in _MAKERS[scenario](good) if one.compared(engines)]
@@ -126,11 +139,9 @@ def _second(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
         "Tasks of 1 s: from the queue to the start, start-up left out",
         "Mean of the first 100 of 200 tasks on 100 cores, with this much data to each.",
     )
-    for row in table("5.5.2-1"):
-        found.add(_each(_bytes(row)), NINFG, float(row["start_minus_queue_s"]))
-    for cell in _warm(cells, tasks=200):
-        if math.isclose(cell.one.sleep_s / cell.one.time_scale, 1.0):
-            found.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "first_dispatch"))
+    found.published("5.5.2-1", NINFG, "start_minus_queue_s")
+    of_a_second = [c for c in _warm(cells) if math.isclose(c.one.sleep_s / c.one.time_scale, 1.0)]
+    found.measured(of_a_second, "first_dispatch")
     return [found]
 
 
@@ -167,19 +178,13 @@ def _fourth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
         "Starts of the first 100 tasks, start-up left out",
         "From the first start to the last.",
     )
-    for row in table("5.5.4-3"):
-        first.add(_each(_bytes(row)), NINFG, float(row["start_minus_queue_s"]))
-    for row in table("5.5.4-4"):
-        later.add(_each(_bytes(row)), NINFG, float(row["start_minus_queue_s"]))
-    for row in table("5.5.4-2"):
-        if row["tasks"] == str(_CORES):
-            span.add(_each(_bytes(row)), SYMPHONY, float(row["span_s"]))
-    for cell in cells:
-        if (cell.one.cores, cell.one.tasks) == (_CORES, 200):
-            later.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "later_dispatch"))
-    for cell in _warm(cells, tasks=200):
-        first.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "first_dispatch"))
-        span.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "start_span"))
+    first.published("5.5.4-3", NINFG, "start_minus_queue_s")
+    later.published("5.5.4-4", NINFG, "start_minus_queue_s")
+    span.published("5.5.4-2", SYMPHONY, "span_s")
+    both = [cell for cell in cells if (cell.one.cores, cell.one.tasks) == (_CORES, 2 * _CORES)]
+    later.measured(both, "later_dispatch")
+    first.measured(_warm(cells), "first_dispatch")
+    span.measured(_warm(cells), "start_span")
     return [first, span, later]
 
 
@@ -189,13 +194,9 @@ def _fifth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
         "From the first to the last result in the client's hand, on 100 cores, with this much"
         " output of each task.",
     )
-    for row in table("5.5.5-1"):
-        if row["tasks"] == str(_CORES):
-            span.add(_each(_bytes(row)), SYMPHONY, float(row["span_s"]))
-    for row in table("5.5.5-2"):
-        span.add(_each(_bytes(row)), NINFG, float(row["done_span_s"]))
-    for cell in _warm(cells, tasks=200):
-        span.add(_each(cell.one.bytes_out), cell.one.engine, _value(cell, "return_span"))
+    span.published("5.5.5-1", SYMPHONY, "span_s")
+    span.published("5.5.5-2", NINFG, "done_span_s")
+    span.measured(_warm(cells), "return_span")
     return [span]
 
 
@@ -220,7 +221,9 @@ def _sixth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
         if one.cores != _CORES or not math.isclose(work, _WORK, rel_tol=1e-6):
             continue
         what, total = _split(one.tasks, one.bytes_in), cell.total().value
-        before = _start_up(cell, cells) if one.start == "cold" else 0.0
+        empty = without_data(cell, cells, lambda cell: cell.one.bytes_in)
+        starting = _value(empty, "last_start") if empty else None
+        before = starting if one.start == "cold" else 0.0
         if before is not None:
             start.add(what, one.engine, before if one.start == "cold" else None)
             beside.add(what, one.engine, max(0.0, total - before - (one.ideal_s or 0.0)))
@@ -229,26 +232,14 @@ def _sixth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
     return [start, beside, whole]
 
 
-def _start_up(cell: ScenarioCell, cells: Iterable[ScenarioCell]) -> float | None:
-    """Seconds until the last of the workers with a task began, without any data."""
-    one = cell.one
-    for other in cells:
-        same = (other.one.engine, other.one.cores, other.one.tasks, other.one.sleep_s)
-        if same == (one.engine, one.cores, one.tasks, one.sleep_s) and not other.one.bytes_in:
-            return _value(other, "last_start")
-    return None
-
-
 def _cores_used(cell: ScenarioCell) -> int:
     return min(cell.one.cores, cell.one.tasks)
 
 
-def _warm(cells: Iterable[ScenarioCell], *, tasks: int) -> list[ScenarioCell]:
-    return [
-        cell
-        for cell in cells
-        if (cell.one.cores, cell.one.tasks, cell.one.start) == (_CORES, tasks, "warm")
-    ]
+def _warm(cells: Iterable[ScenarioCell]) -> list[ScenarioCell]:
+    """Warm starts of 200 tasks on 100 cores."""
+    wanted = _CORES, 2 * _CORES, "warm"
+    return [cell for cell in cells if (cell.one.cores, cell.one.tasks, cell.one.start) == wanted]
 
 
 def _value(cell: ScenarioCell, name: str) -> float | None:

@@ -37,12 +37,12 @@ class ResultKey(PlannedCase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult(ResultKey):
-    """What became of one case on one engine. Times are in seconds, sizes in bytes."""
+    """The result of one case on one engine. Times are in seconds, sizes in bytes."""
 
     cores: int
     tasks: int
     sleep_s: float
-    """Mean time that a task was to sleep, scaled."""
+    """Mean time of a task, scaled."""
     stddev_s: float = 0.0
     """Standard deviation of these times, scaled."""
     time_scale: float
@@ -52,45 +52,45 @@ class CaseResult(ResultKey):
     bytes_out: int
     """Output of each task."""
     transport: Transport = "one host"
-    """Whether workers were beside the client; or behind shaped links, or on servers of a grid."""
+    """Whether workers were beside the client, or behind links or on servers of a grid."""
     nodes: int = 1
-    """Places that workers were spread over; each has the shared data once at most."""
+    """Places of the workers; each has the shared data once at most."""
     link_rate: float | None = None
-    """Bits per second of each link, one of them the client's; not known of servers."""
+    """Bits per second of each link, the client's included; unknown for servers."""
     start: Literal["cold", "warm"] = "cold"
     status: Status
     reason: str = ""
-    """Why it is not `done`: one line; what it is a case of, and figures behind a colon."""
+    """Why it is not `done`: one line, with a kind of reason and details behind a colon."""
     again: bool = False
     """It failed, perhaps because of other programs or an interruption: resuming repeats it."""
     total_s: float | None = None
-    """From t = 0 until the last result was in the client's hand; known also of invalid runs."""
+    """From t = 0 until the client had the last result; also of invalid runs."""
     ideal_s: float | None = None
-    """The same tasks on as many cores with no overhead at all."""
+    """The time of the same tasks on as many cores without overhead."""
     figures: dict[str, float] = field(default_factory=dict)
-    """What the analysis found (see `gridbench.scenario.figures`); what is not known is left out."""
+    """See `figures_of` (figures.py); unknown figures are missing."""
     expected_s: float = 0.0
-    """How long it was expected to take, the start and the end of its workers included."""
+    """The expected time, with the start and the end of its workers."""
     took_s: float = 0.0
-    """How long it really took."""
+    """The real time."""
     load: dict[str, float] = field(default_factory=dict)
-    """What the machine did meanwhile, as shares of all its processors."""
+    """Of the machine meanwhile, as shares of all its processors."""
     at: str = ""
     """When it ended, ISO 8601."""
     folder: Path | None = None
-    """Where its run lies, seen from the folder of the results; `read_cases` gives the full path."""
+    """Of its run, relative to the folder of results; `read_cases` gives the full path."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", current_name(self.engine))
 
     @property
     def reason_kind(self) -> str:
-        """`reason` without the figures, which differ from run to run: they stand behind a colon."""
+        """The kind of reason, without the details that differ from run to run."""
         return self.reason.partition(":")[0]
 
     @property
     def overhead_s(self) -> float | None:
-        """`total_s` less `ideal_s`: what it cost to go remote."""
+        """`total_s` less `ideal_s`: the cost of going remote."""
         return None if self.total_s is None or self.ideal_s is None else self.total_s - self.ideal_s
 
 
@@ -151,7 +151,7 @@ def read_cases(folder: Path) -> list[CaseResult]:
 
 
 def read_results(folder: Path) -> tuple[Header, list[CaseResult]]:
-    """The same, with what all of them have in common."""
+    """The same, with their header."""
     header, cases = FORM.read(folder)
     return header, [
         replace(case, folder=None if case.folder is None else folder / case.folder)

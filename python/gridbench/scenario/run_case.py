@@ -1,4 +1,4 @@
-"""Runs one case on one engine, in a process of its own that is watched and can be ended."""
+"""Runs one case on one engine in a process of its own, with limits of time and memory."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from gridbench.run.machine import available_memory
 from gridbench.workload.body import SLEEP
 
 RUNS_CASES = "gridbench.scenario.child"
-"""The module of such processes."""
+"""The module of the process."""
 _LEAST_MEMORY = 0.06  # share of the machine's memory: with less left, a case is ended
 _NO_MEMORY = 0.02  # the same: it is ended at once
-_PATIENCE = 60.0  # seconds for a case to end after it was told to
-_TAIL = 3  # lines of what the process has printed that are told if it fails
+_PATIENCE = 60.0  # seconds for a case to end after the request
+_TAIL = 3  # lines of output that explain a failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,28 +40,28 @@ class CaseOrder:
     engine: str
     setup: Path
     folder: Path
-    """Where the run goes; it must exist and be empty."""
+    """Of the run: an empty folder."""
     time_scale: float
     body: str = SLEEP
-    """What tasks do: see `gridbench.workload.body`."""
+    """See `gridbench.workload.body`."""
     warm: bool
     check: bool
     start_timeout: float
     facts: EngineFacts
-    """What the engine has said of itself."""
+    """The engine's description of itself."""
     namespaces: tuple[str, ...] = ()
-    """Network namespaces for the workers, in turn; none: they are beside the client."""
+    """Network namespaces for the workers, in turn; without any, they are beside the client."""
     began: ClockReading | None = None
-    """The machine's clocks before the process was started that is to run it, or earlier."""
+    """The machine's clocks before the process started, or earlier."""
     analysed: bool = True
-    """What was measured is looked at in that process; else by who has ordered it."""
+    """Whether the process analyses the run."""
     servers: Servers | None = None
-    """Servers that have the workers, of which as many as the case has cores are used."""
+    """Servers with the workers. A case uses as many workers as it has cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseAnswer:
-    """How it went."""
+    """The result of a case, from its process."""
 
     status: Literal["done", "failed", "invalid", "interrupted"]
     reason: str = ""
@@ -71,12 +71,12 @@ class CaseAnswer:
     """Tasks that came back."""
     figures: dict[str, float] = field(default_factory=dict)
     load: Load | None = None
-    """What others did while it was measured; None: it was not."""
+    """Other programs' load during the measurement; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOutcome:
-    """What came of it."""
+    """The result of a case, as its parent process knows it."""
 
     answer: CaseAnswer
     began: ClockReading
@@ -84,11 +84,11 @@ class CaseOutcome:
     took: float
     """Seconds."""
     load: dict[str, float]
-    """Of the machine meanwhile: see `gridbench.scenario.results.CaseResult`."""
+    """Of the machine meanwhile; see `_Watch.load`."""
     ended_for: str = ""
-    """Why it was ended before its end: time or memory."""
+    """The limit at which it was ended: time or memory."""
     disturbed: bool = False
-    """Other programs used the machine meanwhile, which also counts if it failed."""
+    """Whether other programs used the machine meanwhile, also if the case failed."""
 
 
 def run_case(
@@ -100,8 +100,8 @@ def run_case(
     glance: Callable[[], None],
     start: Callable[[], Child] = lambda: Child(RUNS_CASES),
 ) -> CaseOutcome:
-    """Run it, for at most `limit` seconds; `glance` is called some times each second, `start` makes
-    the process. What others do is looked at from `order.began` on, if that is given."""
+    """Run a case for at most `limit` seconds. `glance` is called several times a second, `start`
+    makes the process. The load of other programs counts from `order.began`, if that is given."""
     began = reading(os.getpid())
     child = start()
     watch = _Watch(child, began, limit)
@@ -135,14 +135,14 @@ def _answer(child: Child, look: Callable[[], object]) -> CaseAnswer:
 
 
 class _Watch:
-    """Ends the process when the user, the time or the memory demands it."""
+    """Ends the process at the request of the user, or at a limit of time or memory."""
 
     def __init__(self, child: Child, began: ClockReading, limit: float | None) -> None:
         self.why = ""
         self._child = child
         self._began = began
         self._limit = limit
-        self._told = 0.0  # when it was told to end
+        self._told = 0.0  # when it was requested to end
         self._all = psutil.virtual_memory().total
         self._before = self._least = available_memory()
 
@@ -166,11 +166,11 @@ class _Watch:
             self._end(now)
 
     def load(self, measured: Load | None) -> dict[str, float]:
-        """Others' work as share of all processors, all work as share of those that we may use,
-        and the memory it took, in bytes.
+        """Others' work as a share of all processors, all work as a share of the available ones,
+        and the memory used, in bytes.
 
-        `measured`: what the run itself has seen of others. Once all processes are gone, those that
-        nobody has waited for are missing, and would count as others' work.
+        `measured`: the load that the run itself has seen. After its end, the work of processes that
+        nobody has waited for would count as others'.
         """
         now = reading(os.getpid())
         others = measured or now.load_since(self._began)
@@ -183,8 +183,8 @@ class _Watch:
         }
 
     def disturbed(self, measured: Load | None) -> bool:
-        """Whether others disturbed it: by what the run itself has seen or, if it did not come that
-        far, by what is known to be others' work, as all processes of it are gone by now."""
+        """Whether others disturbed it: by the load that the run itself has seen or, if it ended too
+        early, by the load that is certainly others', as all its processes are gone by now."""
         if measured is not None:
             return judged(measured) == "disturbed"
         return reading(os.getpid()).load_since(self._began).at_least > tolerated()
