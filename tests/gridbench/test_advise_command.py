@@ -19,6 +19,7 @@ from gridbench.advise import command
 from gridbench.advise.advice import advise
 from gridbench.advise.command import AdviceRequest, find_model, give_advice
 from gridbench.advise.model_cache import CachedModel
+from gridbench.advise.options import AdviceParameters
 from gridbench.advise.options import advise as advise_options
 from gridbench.advise.trial import LeftOut, Trial, TriedSplit
 from gridbench.advise.trying import TrialEffort
@@ -35,15 +36,18 @@ from test_model_source import made_run
 WORK = DivisibleWork(seconds=1.0, cores=8)
 
 
-def _request(folder: Path, *models: PipelineModel, **more: object) -> AdviceRequest:
+def _request(folder: Path, *models: PipelineModel, **more: Any) -> AdviceRequest:
     save_models(models, folder / "models.json")
     return AdviceRequest(
         work=WORK,
-        source=folder / "models.json",
-        folder=folder / "advice",
         printing=Printing(as_json=True),
-        **more,  # type: ignore[arg-type]
+        options=AdviceParameters(source=folder / "models.json", out=folder / "advice"),
+        **more,
     )
+
+
+def _with(request: AdviceRequest, **options: Any) -> AdviceRequest:
+    return replace(request, options=replace(request.options, **options))
 
 
 def _of(model: PipelineModel, engine: str) -> PipelineModel:
@@ -66,7 +70,8 @@ def test_advice_for_a_system_that_is_not_here_is_told_and_has_its_map(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = AdviceRequest(
-        work=replace(WORK, seconds=3600.0), profile="ninfg", maps=True, folder=tmp_path / "advice"
+        work=replace(WORK, seconds=3600.0),
+        options=AdviceParameters(profile="ninfg", maps=True, out=tmp_path / "advice"),
     )
     assert give_advice(request) == 0
     told = capsys.readouterr()
@@ -93,11 +98,11 @@ def test_of_several_models_one_is_chosen(
     with pytest.raises(InputError, match="there are models of several engines or places: one 1 on"):
         give_advice(request)
     with pytest.raises(InputError, match="there is no model of the engine `ray`") as refused:
-        give_advice(replace(request, engine="ray"))
+        give_advice(_with(request, engine="ray"))
     assert "there are: one 1 on here" in str(refused.value)
     # Where nothing came of it there is no folder.
     assert not (tmp_path / "advice").exists()
-    assert give_advice(replace(request, engine="other", maps=True)) == 0
+    assert give_advice(_with(request, engine="other", maps=True)) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told["maps"]] == ["one", "other"]
     assert "cores of other, as tasks that wait." in " ".join(told["sentences"])
@@ -110,15 +115,15 @@ def test_a_folder_of_the_users_stays_if_nothing_comes_of_it(
 ) -> None:
     (tmp_path / "advice").mkdir()
     with pytest.raises(InputError):
-        give_advice(_request(tmp_path, model, engine="ray"))
+        give_advice(_with(_request(tmp_path, model), engine="ray"))
     assert (tmp_path / "advice").is_dir()
 
 
 def test_servers_without_runs_on_them_are_refused(model: PipelineModel, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--grid and --server are where an engine is calibrated"):
-        give_advice(_request(tmp_path, model, servers=("ssh://node1",)))
+        give_advice(_with(_request(tmp_path, model), servers=("ssh://node1",)))
     with pytest.raises(InputError, match="--grid and --server are where an engine is calibrated"):
-        give_advice(_request(tmp_path, model, grid=tmp_path / "grid.toml"))
+        give_advice(_with(_request(tmp_path, model), grid=tmp_path / "grid.toml"))
 
 
 def test_where_the_results_are_is_told(
@@ -145,16 +150,16 @@ def test_a_model_is_fitted_to_the_runs_of_a_folder(
     monkeypatch.setattr(command, "model_of", model_of)
     for name, engine in (("a", "one"), ("b", "one"), ("c", "other")):
         made_run(tmp_path / "runs" / name, engine={"name": engine, "version": "1"})
-    request = replace(_request(tmp_path, model), source=tmp_path / "runs", engine="one")
+    request = _with(_request(tmp_path, model), source=tmp_path / "runs", engine="one")
     assert give_advice(request) == 0
     assert fitted == [["a", "b"]]
     assert "fitting a model to 2 runs" in " ".join(capsys.readouterr().err.split())
     with pytest.raises(InputError, match="there are models of several engines"):
-        give_advice(replace(request, engine=None))
+        give_advice(_with(request, engine=None))
     assert fitted[1:] == [["a", "b"], ["c"]]
     assert "fitting a model to 1 run" in " ".join(capsys.readouterr().err.split())
     with pytest.raises(InputError, match="there is no model of the engine `ray`") as refused:
-        give_advice(replace(request, engine="ray"))
+        give_advice(_with(request, engine="ray"))
     assert refused.value.remedy.startswith("there are: one 1 on ")
     assert "; other 1 on " in refused.value.remedy
 
@@ -184,11 +189,15 @@ def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
     assert found is model
     assert "the last of which was run 10 min ago" in origin
     assert calibrated == []
-    assert find_model(replace(request, renew=True), quiet)[1] == ""
+    assert find_model(_with(request, renew=True), quiet)[1] == ""
     assert calibrated[0]["kept"] is None
     assert calibrated[0]["seen"] == "then"
     # More data than it was measured with adds runs to those that were kept.
-    large = replace(request, engine="other", work=replace(WORK, bytes_in_each=50.0 * MB))
+    large = replace(
+        request,
+        options=replace(request.options, engine="other"),
+        work=replace(WORK, bytes_in_each=50.0 * MB),
+    )
     assert find_model(large, quiet)[1] == ""
     assert calibrated[1]["kept"] is kept
     assert (calibrated[0]["engine"], calibrated[1]["engine"]) == ("gridrpc-native", "other")
@@ -251,7 +260,7 @@ def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
     monkeypatch.setattr(command, "forget", forgotten.append)
     monkeypatch.setattr(command, "find_model", lambda *_: (model, ""))
     given = _request(tmp_path, model, effort=TrialEffort())
-    own = replace(given, source=None)
+    own = _with(given, source=None)
     told = (
         "The runs disagree with the model: it is kept no longer, and the next advice measures anew."
     )
@@ -271,7 +280,7 @@ def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
 
 def test_folders_are_made_for_the_results(model: PipelineModel, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
-    assert give_advice(replace(_request(tmp_path, model), folder=folder)) == 0
+    assert give_advice(_with(_request(tmp_path, model), out=folder)) == 0
     assert (folder / "report.html").is_file()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 
@@ -11,10 +12,10 @@ import numpy as np
 import pytest
 
 from gridbench.advise.advice import DIFFERENCES, advise
-from gridbench.advise.asked import work_asked
+from gridbench.advise.options import AdviceParameters
 from gridbench.advise.prose import sentences
 from gridbench.advise.search import predict, total_of
-from gridbench.advise.uneven import Uneven, read_log
+from gridbench.advise.uneven import read_log
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
@@ -23,8 +24,6 @@ from running import REPOSITORY, MakeSetup, Run
 from synthetic import MB
 
 TIMES = (4.0, 1.0, 1.0, 2.0, 0.0, 3.0, 1.0, 8.0)
-_OPTIONS = ("--input", "--input-per-task", "--shared", "--output", "--output-per-task")
-SIZES = dict.fromkeys(_OPTIONS, "0")
 
 
 def log(
@@ -47,16 +46,7 @@ def log(
 
 
 def asked(path: Path, *, cores: int = 4, most_tasks: int = 100_000) -> DivisibleWork:
-    return work_asked(
-        time=None,
-        log=path,
-        cores=cores,
-        sizes=SIZES,
-        uneven=None,
-        most_tasks=most_tasks,
-        warm=False,
-        body="sleep",
-    )
+    return AdviceParameters(work_from=path, cores=cores, most_tasks=most_tasks).to_work()
 
 
 @pytest.mark.parametrize("sleep", [True, False])
@@ -127,37 +117,34 @@ def test_times_below_0_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_a_log_tells_cannot_be_given_besides(tmp_path: Path) -> None:
-    path = log(tmp_path / "my.log", TIMES)
-    rest = {"cores": 4, "most_tasks": 100, "warm": False, "body": "sleep"}
-    for time, source, sizes, uneven, what in (
-        ("1s", path, SIZES, None, "--work and --work-from cannot both"),
-        (None, None, SIZES, None, "there is no work"),
-        (None, path, SIZES | {"--shared": "1MB"}, None, "--shared and --work-from cannot both"),
-        (None, path, SIZES, Uneven(share=0.5), "--stddev and --work-from cannot both"),
+    log(tmp_path / "my.log", TIMES)
+    given = AdviceParameters(cores=4, work_from=tmp_path / "my.log")
+    for wrong, what in (
+        (replace(given, work="1s"), "--work and --work-from cannot both"),
+        (replace(given, work_from=None), "there is no work"),
+        (replace(given, shared=MB), "--shared and --work-from cannot both"),
+        (replace(given, stddev="50%"), "--stddev and --work-from cannot both"),
         # Of several the first is named.
-        (None, path, SIZES | {"--shared": "1MB"}, Uneven(share=0.5), "^--shared and --work-from"),
+        (replace(given, shared=MB, stddev="50%"), "^--shared and --work-from"),
     ):
         with pytest.raises(InputError, match=what):
-            work_asked(time=time, log=source, sizes=sizes, uneven=uneven, **rest)  # type: ignore[arg-type]
+            wrong.to_work()
 
 
 def test_a_work_of_one_time_has_the_sizes_of_its_options() -> None:
-    sizes = {option: f"{number}KB" for number, option in enumerate(_OPTIONS, 1)}
-
-    def found(uneven: Uneven | None) -> DivisibleWork:
-        return work_asked(
-            time="2s", log=None, cores=4, sizes=sizes, uneven=uneven, most_tasks=100, warm=True,
-            body="spin",
-        )  # fmt: skip
-
-    assert found(None) == DivisibleWork(
-        seconds=2.0, cores=4, bytes_in=1024, bytes_in_each=2048, bytes_shared=3072, bytes_out=4096,
-        bytes_out_each=5120, warm=True, most_tasks=100, body="spin",
+    given = AdviceParameters(
+        work="2s", cores=4, input=1, input_per_task=2, shared=3, output=4, output_per_task=5,
+        most_tasks=100, start="warm", task="spin",
+    )  # fmt: skip
+    assert given.to_work() == DivisibleWork(
+        seconds=2.0, cores=4, bytes_in=1, bytes_in_each=2, bytes_shared=3, bytes_out=4,
+        bytes_out_each=5, warm=True, most_tasks=100, body="spin",
     )  # fmt: skip
     # No task can have less than a piece.
-    assert found(Uneven(share=0.5, pieces=10)).most_tasks == 10
-    assert found(Uneven(share=0.5, pieces=1000)).most_tasks == 100
-    assert found(Uneven(share=0.5)).most_tasks == 100
+    uneven = replace(given, stddev="50%")
+    assert replace(uneven, pieces=10).to_work().most_tasks == 10
+    assert replace(uneven, pieces=1000).to_work().most_tasks == 100
+    assert uneven.to_work().most_tasks == 100
 
 
 def test_tasks_are_put_together_where_that_is_better(model: PipelineModel, tmp_path: Path) -> None:

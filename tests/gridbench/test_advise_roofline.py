@@ -21,11 +21,18 @@ from gridbench.advise.advice import MEMORY, Advice, advise
 from gridbench.advise.command import AdviceRequest, give_advice
 from gridbench.advise.document import _requested, document_of
 from gridbench.advise.memory import Bandwidth, bandwidth_path, load_bandwidth, measured_here
+from gridbench.advise.options import AdviceParameters
 from gridbench.advise.options import advise as command
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import kind_told, memory_told, rate_told, sentences, warnings
 from gridbench.advise.uneven import Uneven
-from gridbench.advise.work import MOST_TRAFFIC, DivisibleWork, Roofline, parse_roofline
+from gridbench.advise.work import (
+    MOST_TRAFFIC,
+    DivisibleWork,
+    Roofline,
+    parse_bandwidth,
+    parse_roofline,
+)
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.machine.load import Load, LoadSample
@@ -246,15 +253,14 @@ def test_workers_elsewhere_have_a_processor_for_each_thread(model: PipelineModel
 
 
 def test_options_become_a_roofline() -> None:
-    found = parse_roofline(threads=4, traffic="1.5GB", bandwidth="2GB/s", body="spin")
-    assert found == (Roofline(threads=4, traffic=1.5 * GB), 2.0 * GB)
-    assert parse_roofline(threads=None, traffic=None, bandwidth=None, body="sleep") == (
-        Roofline(),
-        None,
-    )
+    found = parse_roofline(threads=4, traffic="1.5GB", body="spin")
+    assert found == Roofline(threads=4, traffic=1.5 * GB)
+    assert parse_bandwidth("2GB/s", "1.5GB") == 2.0 * GB
+    assert parse_bandwidth(None, None) is None
+    assert parse_roofline(threads=None, traffic=None, body="sleep") == Roofline()
     # More than any file has.
-    found = parse_roofline(threads=None, traffic="5000TB", bandwidth=None, body="spin")
-    assert found == (Roofline(traffic=5000.0 * 2**40), None)
+    found = parse_roofline(threads=None, traffic="5000TB", body="spin")
+    assert found == Roofline(traffic=5000.0 * 2**40)
 
 
 @pytest.mark.parametrize(
@@ -446,9 +452,8 @@ def test_a_job_is_bound_by_memory_in_all_that_is_written(
     request = AdviceRequest(
         work=replace(WORK, roofline=Roofline(threads=1, traffic=80.0 * GB)),
         bandwidth=0.5 * GB,
-        source=tmp_path / "model.json",
-        folder=tmp_path / "advice",
         printing=Printing(as_json=True),
+        options=AdviceParameters(source=tmp_path / "model.json", out=tmp_path / "advice"),
     )
     assert give_advice(request) == 0
     told = json.loads(capsys.readouterr().out)

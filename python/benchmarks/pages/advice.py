@@ -32,6 +32,7 @@ from benchmarks.runner import save_record
 from gridbench.advise.advice import advise
 from gridbench.advise.command import AdviceRequest, find_model
 from gridbench.advise.document import trial_record
+from gridbench.advise.options import AdviceParameters
 from gridbench.advise.search import Split, best_split
 from gridbench.advise.trial import Trial, left_out, trial_warnings
 from gridbench.advise.trying import TrialEffort, participant_of, try_out
@@ -98,7 +99,9 @@ def measure_splits(chosen: argparse.Namespace) -> int:
         console.print(f"{number} of {len(names)}: {name}")
         work = WORKS[name]
         request = AdviceRequest(
-            work=work, engine=chosen.engine, source=chosen.source, policy=policy, renew=True
+            work=work,
+            policy=policy,
+            options=AdviceParameters(engine=chosen.engine, source=chosen.source, renew=True),
         )
         model, _ = find_model(request, console)
         advice = advise(model, work)
@@ -144,7 +147,9 @@ def short_and_long(chosen: argparse.Namespace, console: Console, policy: Policy)
     """What is advised for both, by one model: calibration does not depend on the time."""
     work = DivisibleWork(seconds=SHORT, cores=CORES)
     request = AdviceRequest(
-        work=work, engine=chosen.engine, source=chosen.source, policy=policy, renew=True
+        work=work,
+        policy=policy,
+        options=AdviceParameters(engine=chosen.engine, source=chosen.source, renew=True),
     )
     model, _ = find_model(request, console)
     splits = [best_split(model, replace(work, seconds=time)) for time in (SHORT, LONG)]

@@ -17,6 +17,7 @@ from gridbench.advise.data_placement import crossover_here, crossover_in, from_w
 from gridbench.advise.document import document_of, to_record, trial_document
 from gridbench.advise.memory import no_single_memory, with_bandwidth
 from gridbench.advise.model_cache import CachedModel, forget, kept_path, load_kept
+from gridbench.advise.options import AdviceParameters
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.runs import servers_for
 from gridbench.advise.search import PredictionModel
@@ -50,23 +51,12 @@ _PAGE = "report.html"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdviceRequest:
-    """What the user asked for."""
+    """A job, and how the advice for it is found."""
 
     work: DivisibleWork
-    engine: str | None = None
-    """None: the only one of `source`; without that, the default engine."""
-    source: Path | None = None
-    """A saved model, or a folder of runs; None: calibrate."""
-    profile: str | None = None
-    """Of a system: its name or its file. Then there is no engine, and nothing is measured."""
-    grid: Path | None = None
-    """A grid.toml, on whose servers the work is to run."""
-    servers: tuple[str, ...] = ()
-    """Servers of that file, or URLs; none: all of the file."""
+    options: AdviceParameters = field(default_factory=AdviceParameters)
     effort: TrialEffort | None = None
     """How the advice is tried; None: not at all."""
-    folder: Path | None = None
-    """None: one below `runs`, named after the time."""
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
     begun: SampleStart | None = None
@@ -76,19 +66,13 @@ class AdviceRequest:
     """Seconds in which the work shall end, on as few cores as do that; None: as soon as can be."""
     bandwidth: float | None = None
     """Bytes per second of the memory that tasks share; None: kept, or measured."""
-    maps: bool = False
-    """Show what limits over task time and data, for each model of `source`."""
-    renew: bool = False
-    """Measure anew, whatever model was kept."""
-    data_grid: Path | None = None
-    """A folder of `gridbench data crossover`; None: what was kept of this machine, if anything."""
 
 
 def give_advice(request: AdviceRequest) -> int:
     """Find a model, think, tell, write the page, and try it if that is wanted. The exit status; 1:
     a run failed; 3: other programs disturbed it, so that nothing can be claimed, and that was not
     accepted. InputError for what makes no sense."""
-    folder = request.folder or Path("runs", time.strftime("advice-%Y-%m-%dT%H-%M-%S"))
+    folder = request.options.out or Path("runs", time.strftime("advice-%Y-%m-%dT%H-%M-%S"))
     with _made(folder):
         return _advise(request, folder)
 
@@ -115,9 +99,9 @@ def _made(folder: Path) -> Iterator[None]:
 
 def _advise(request: AdviceRequest, folder: Path) -> int:
     console = request.printing.progress()
-    if request.profile is not None:
-        return _of_profile(request, request.profile, folder)
-    if (request.grid or request.servers) and request.work.roofline.traffic:
+    if request.options.profile is not None:
+        return _of_profile(request, request.options.profile, folder)
+    if (request.options.grid or request.options.servers) and request.work.roofline.traffic:
         raise no_single_memory()
     if request.effort:
         _refuse_to_try(request.work)
@@ -127,7 +111,7 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
     work = request.work
     if place.transport == "one host":  # elsewhere each worker is taken to have a processor
         work = work.on_processors(place.processors)
-    renew = request.renew
+    renew = request.options.renew
     work = with_bandwidth(work, place, request.bandwidth, request.policy, console, renew=renew)
     participant = participant_of(model, servers) if request.effort else None
     if request.effort:
@@ -147,7 +131,7 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
         )
         write_page(document_of(advice, trial, maps), folder / _PAGE)
         print_document(out, trial_document(trial))
-        is_kept = request.source is None and servers is None
+        is_kept = request.options.source is None and servers is None
         if is_kept and trial.contradicts(advice.expected.low, advice.expected.high):
             forget(place)
             say(
@@ -174,33 +158,35 @@ def _refuse_to_try(work: DivisibleWork) -> None:
 
 def _servers(request: AdviceRequest, console: Console) -> Servers | None:
     """Those on which the work is to run; None: on this machine, or where a model is of."""
-    if not (request.grid or request.servers):
+    if not (request.options.grid or request.options.servers):
         return None
-    if request.source is None:
-        find_participant(request.engine or default_engine(request.work.body)).require_servers()
+    if request.options.source is None:
+        find_participant(
+            request.options.engine or default_engine(request.work.body)
+        ).require_servers()
     elif not request.effort:
         raise InputError(
             "--grid and --server are where an engine is calibrated or --try runs it, and --from"
             " gives a model that is there",
             remedy="leave one of them out, or add --try",
         )
-    return servers_for(request.grid, request.servers, request.work.cores, console)
+    return servers_for(request.options.grid, request.options.servers, request.work.cores, console)
 
 
 def _crossover(request: AdviceRequest, model: PipelineModel) -> Crossover | None:
     """What is known of shared data from data grids."""
-    if request.data_grid is not None:
-        return crossover_in(request.data_grid, request.work, model.name)
+    if request.options.crossover is not None:
+        return crossover_in(request.options.crossover, request.work, model.name)
     return crossover_here(model.fit.place)
 
 
 def _maps(request: AdviceRequest, advice: Advice) -> list[LimitsMap]:
     """Of all models in the file that was given, if it was one, else of what the advice is of."""
-    if not request.maps:
+    if not request.options.maps:
         return []
     several: Sequence[PredictionModel] = [advice.model]
-    if request.source is not None and request.source.is_file():
-        several = load_models(request.source)
+    if request.options.source is not None and request.options.source.is_file():
+        several = load_models(request.options.source)
     work = advice.work
     return [limits_map(one, work.cores, warm=work.warm) for one in several]
 
@@ -208,13 +194,13 @@ def _maps(request: AdviceRequest, advice: Advice) -> list[LimitsMap]:
 def _of_profile(request: AdviceRequest, name: str, folder: Path) -> int:
     """Advice for a system that is not here: nothing is measured, kept or tried."""
     given = {
-        "--engine": request.engine,
-        "--from": request.source,
-        "--renew": request.renew,
+        "--engine": request.options.engine,
+        "--from": request.options.source,
+        "--renew": request.options.renew,
         "--try": request.effort,
-        "--crossover": request.data_grid,
-        "--grid": request.grid,
-        "--server": request.servers,
+        "--crossover": request.options.crossover,
+        "--grid": request.options.grid,
+        "--server": request.options.servers,
         "--memory-traffic": request.work.roofline.traffic,
     }
     for option, value in given.items():
@@ -240,12 +226,12 @@ def find_model(
     """The model that is asked for, one that was kept, or one of runs that are made now, on servers
     if the work is to run there; and, if it was kept, where it comes from. InputError if there is
     none, or several; BusyMachine if there have to be runs, and others use the machine."""
-    if request.source is None:
-        engine, work = request.engine or default_engine(request.work.body), request.work
+    if request.options.source is None:
+        engine, work = request.options.engine or default_engine(request.work.body), request.work
         kept = None
         if servers is None:
             work = work.on_processors(usable_processors())
-            kept = None if request.renew else _kept(engine, work)
+            kept = None if request.options.renew else _kept(engine, work)
             if kept is not None and covers(kept.model, work):
                 return kept.model, kept.told(time.time())
         with Template(RUNS_CASES, engine) as template:  # which gets ready meanwhile
@@ -261,7 +247,7 @@ def find_model(
                 seen=seen,
             )
         return model, ""
-    return _given(request, request.source, console), ""
+    return _given(request, request.options.source, console), ""
 
 
 def _kept(engine: str, work: DivisibleWork) -> CachedModel | None:
@@ -284,18 +270,18 @@ def _given(request: AdviceRequest, given: Path, console: Console) -> PipelineMod
         found = source.by_place()
         places = list(found)
         for place, observations in found.items():
-            if request.engine in (None, place.engine):
+            if request.options.engine in (None, place.engine):
                 runs = counted(len(observations), "run")
                 console.print(f"{place_told(place)}: fitting a model to {runs}")
                 models.append(model_of(observations, test=False))
-    chosen = [model for model in models if request.engine in (None, model.fit.place.engine)]
+    chosen = [model for model in models if request.options.engine in (None, model.fit.place.engine)]
     if len(chosen) == 1:
         return chosen[0]
     known = "; ".join(sorted({place_told(place) for place in places}))
     if not chosen:
         raise InputError(
-            f"there is no model of the engine `{request.engine}`"
-            if request.engine
+            f"there is no model of the engine `{request.options.engine}`"
+            if request.options.engine
             else "there are no models",
             file=given,
             remedy=f"there are: {known}" if known else "give another --from",

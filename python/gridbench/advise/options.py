@@ -1,35 +1,328 @@
-"""The options of `gridbench advise`. What it needs is imported when it is called."""
+"""The parameters and the command of `gridbench advise`."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.names import DEFAULT_ENGINES
-from gridbench.machine.options import Policy, load_options
-from gridbench.printing import Printing, printing_options
-from gridbench.quantities import Count
-from gridbench.run.options import (
-    grid_option,
-    rounds_given,
-    rounds_option,
-    servers_option,
-    start_option,
-    task_option,
+from gridbench.errors import InputError
+from gridbench.machine.options import Policy
+from gridbench.printing import Printing
+from gridbench.quantities import (
+    CORES,
+    FLAG,
+    PATH,
+    ROUNDS,
+    SECONDS,
+    SIZE,
+    TEXT,
+    Count,
+    FilePath,
+    words,
 )
-from gridbench.workload.body import SPIN
-from gridbench.workload.options import (
-    input_option,
-    output_option,
-    parse_body,
-    shared_option,
-    stddev_option,
-)
+from gridbench.schema import option, read_parameters
+from gridbench.shared_options import ServerNames, experiment_options
+from gridbench.workload.body import SLEEP, SPIN
+from gridbench.workload.options import TASK_BODY
+
+if TYPE_CHECKING:
+    from gridbench.advise.trying import TrialEffort
+    from gridbench.advise.work import DivisibleWork
+
+
+class _ExistingPath(FilePath):
+    """A file or a folder that is there."""
+
+    def read(self, value: Any, folder: Path | None = None) -> Path:
+        """The path."""
+        path = super().read(value, folder)
+        if not path.exists():
+            raise InputError(f"`{path}` does not exist", remedy="correct the path")
+        return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceParameters:
+    """A job, the engine or system it is for, and how the advice is tried."""
+
+    work: str | None = option(
+        "--work", TEXT, metavar="TIME", help="Time of the job on one core, such as 100s."
+    )
+    work_from: Path | None = option(
+        "--work-from",
+        _ExistingPath(),
+        metavar="LOG|DIR",
+        help="Instead: a task log, or the folder of a run. The job is its tasks, with their times"
+        " and data, which can be put together to fewer.",
+    )
+    cores: int | None = option(
+        "--cores",
+        CORES,
+        metavar="N",
+        help="Number of cores; each is a worker with one task at a time. Required.",
+    )
+    task: str | None = option(
+        "--task",
+        TASK_BODY,
+        metavar="TASK",
+        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
+        default_text=SLEEP,
+    )
+    threads: int | None = option(
+        "--threads-per-task",
+        CORES,
+        metavar="N",
+        help="Threads of each task that computes: on this machine, as many tasks run at once as"
+        " have a processor for each of their threads. --work is then the time of the job with one"
+        " task after the other.",
+        default_text="1",
+    )
+    memory_traffic: str | None = option(
+        "--memory-traffic",
+        TEXT,
+        metavar="SIZE",
+        help="What the whole job reads from memory and writes to it, such as 20GB: tasks that run"
+        " at once share the machine's memory bandwidth.",
+    )
+    memory_bandwidth: str | None = option(
+        "--memory-bandwidth",
+        TEXT,
+        metavar="RATE",
+        help="With --memory-traffic: such as 20GB/s.",
+        default_text="measured once on this machine",
+    )
+    input: int = option(
+        "--input",
+        SIZE,
+        metavar="SIZE",
+        help="Input of the whole job, such as 1MB, which is divided with it. 1 MB is 1,024 KB.",
+        default=0,
+    )
+    input_per_task: int = option(
+        "--input-per-task",
+        SIZE,
+        metavar="SIZE",
+        help="Input of each task, such as 10KB. 1 MB is 1,024 KB.",
+        default=0,
+    )
+    shared: int = option(
+        "--shared",
+        SIZE,
+        metavar="SIZE",
+        help="Data that is the same for all tasks.",
+        default=0,
+    )
+    output: int = option(
+        "--output", SIZE, metavar="SIZE", help="Output of the whole job.", default=0
+    )
+    output_per_task: int = option(
+        "--output-per-task", SIZE, metavar="SIZE", help="What each task returns.", default=0
+    )
+    start: str = option(
+        "--start",
+        words("cold", "warm"),
+        help="Whether starting the workers counts (cold), or all have answered before t = 0"
+        " (warm).",
+        default="cold",
+    )
+    most_tasks: int = option(
+        "--most-tasks",
+        Count(1, 10_000_000),
+        metavar="N",
+        help="The largest number of tasks into which the job can be divided.",
+        default=100_000,
+    )
+    within: str | None = option(
+        "--within",
+        TEXT,
+        metavar="TIME",
+        help="Ask for the fewest cores, up to N, with which the job ends within TIME, such as 60s.",
+    )
+    stddev: str | None = option(
+        "--stddev",
+        TEXT,
+        metavar="SHARE|TIME",
+        help="Standard deviation of the times of tasks: a share of their mean, such as 50%, or a"
+        " time, such as 5s.",
+        default_text="0",
+    )
+    distribution: str | None = option(
+        "--distribution",
+        words("normal", "log-normal", "pareto"),
+        help="With --stddev: of the times. A normal one is truncated at 0; the others have heavy"
+        " tails.",
+        default_text="normal",
+    )
+    pieces: int | None = option(
+        "--pieces",
+        Count(1, 100_000),
+        metavar="N",
+        help="With --stddev: the job consists of N pieces, files for example, which deviate by"
+        " SHARE, each on its own. A task of n of them then deviates by less: its root-n-th part.",
+    )
+    engine: str | None = option(
+        "--engine", TEXT, metavar="NAME", help="Engine.", default_text=DEFAULT_ENGINES
+    )
+    grid: Path | None = option(
+        "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
+    )
+    servers: tuple[str, ...] = option(
+        "--server",
+        ServerNames(),
+        metavar="NAME[,NAME]",
+        help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be"
+        " given several times.",
+        default=(),
+        default_text="all of FILE",
+        multiple=True,
+    )
+    source: Path | None = option(
+        "--from",
+        _ExistingPath(),
+        metavar="MODEL.json|DIR",
+        help="A model of `gridbench model`, or the folder of runs to fit one to. Without it the"
+        " engine is calibrated by some short runs, and its model is kept for the next time.",
+    )
+    profile: str | None = option(
+        "--profile",
+        TEXT,
+        metavar="NAME|FILE",
+        help="System that you don't have: symphony, ninfg, condor, gridrpc, a profile (.toml), or"
+        " for `simulate` a model (.json).",
+    )
+    crossover: Path | None = option(
+        "--crossover",
+        _ExistingPath(),
+        metavar="DIR",
+        help="Results of `gridbench data crossover`, to say whether shared data is better in a"
+        " data grid.",
+        default_text="those that were measured last on this machine",
+    )
+    renew: bool = option(
+        "--renew",
+        FLAG,
+        help="Calibrate the engine anew, whatever model of it was kept.",
+        default=False,
+    )
+    maps: bool = option(
+        "--map",
+        FLAG,
+        help="Show on the page what limits, over the time of a task and its data: of each model in"
+        " the file given by --from, or of the engine or system of the advice.",
+        default=False,
+    )
+    trying: bool = option(
+        "--try",
+        FLAG,
+        help="Run the advised split, and 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks beside it, as"
+        " far as they fit.",
+        default=False,
+    )
+    rounds: int | Literal["auto"] | None = option(
+        "--rounds",
+        ROUNDS,
+        metavar="N|auto",
+        help="How often each case is measured; auto: as often as the answer takes.",
+        default_text="auto; 1 for a single engine of `run` or `scenario`",
+    )
+    try_limit: float | None = option(
+        "--try-limit",
+        SECONDS,
+        metavar="S",
+        help="With --try: leave out splits that are expected to take more seconds.",
+        default_text="60",
+    )
+    out: Path | None = option(
+        "--out",
+        PATH,
+        metavar="DIR",
+        help="Folder for the page and the model.",
+        default_text="runs/advice-<time>",
+    )
+
+    @property
+    def body(self) -> str:
+        """What tasks do. Threads and memory traffic are of tasks that compute."""
+        return self.task or (SPIN if self.threads or self.memory_traffic else SLEEP)
+
+    def to_work(self) -> DivisibleWork:
+        """The job: of one time (`--work`), or the tasks of a log (`--work-from`). InputError for
+        what does not go together."""
+        from gridbench.advise.uneven import parse_uneven, read_log
+        from gridbench.advise.work import DivisibleWork, parse_roofline, parse_time
+
+        roofline = parse_roofline(threads=self.threads, traffic=self.memory_traffic, body=self.body)
+        uneven = parse_uneven(self.stddev, self.distribution, self.pieces, self.work)
+        if (self.work is None) == (self.work_from is None):
+            both = "--work and --work-from cannot both be given"
+            raise InputError(
+                "there is no work" if self.work is None else both,
+                remedy="give either the time of the job, such as --work 100s, or --work-from a log",
+            )
+        if self.cores is None:
+            raise click.UsageError("Missing option '--cores'.")
+        warm = self.start == "warm"
+        if self.work is not None:
+            most = min(self.most_tasks, uneven.pieces or self.most_tasks) if uneven else None
+            return DivisibleWork(
+                seconds=parse_time("--work", self.work),
+                cores=self.cores,
+                bytes_in=self.input,
+                bytes_in_each=self.input_per_task,
+                bytes_shared=self.shared,
+                bytes_out=self.output,
+                bytes_out_each=self.output_per_task,
+                warm=warm,
+                most_tasks=most or self.most_tasks,
+                body=self.body,
+                uneven=uneven,
+                roofline=roofline,
+            )
+        sizes = {
+            "--input": self.input,
+            "--input-per-task": self.input_per_task,
+            "--shared": self.shared,
+            "--output": self.output,
+            "--output-per-task": self.output_per_task,
+            "--stddev": uneven,
+        }
+        if given := [name for name, value in sizes.items() if value]:
+            raise InputError(
+                f"{given[0]} and --work-from cannot both be given",
+                remedy="leave it out: the log tells times and sizes",
+            )
+        assert self.work_from is not None
+        found = read_log(self.work_from)
+        return DivisibleWork(
+            seconds=found.seconds,
+            cores=self.cores,
+            bytes_in=found.bytes_in,
+            bytes_shared=found.bytes_shared,
+            bytes_out=found.bytes_out,
+            warm=warm,
+            most_tasks=min(self.most_tasks, found.recorded.pieces),
+            body=self.body,
+            uneven=found.recorded,
+            roofline=roofline,
+        )
+
+    def effort(self) -> TrialEffort | None:
+        """How much is tried; None: nothing. InputError for what does not go together."""
+        from gridbench.advise.trying import effort_of
+        from gridbench.run.options import rounds_given
+
+        return effort_of(
+            trying=self.trying,
+            rounds=rounds_given(self.rounds, several=True),
+            limit=self.try_limit,
+        )
 
 
 @click.command(
@@ -59,173 +352,8 @@ from gridbench.workload.options import (
         "gridbench advise --work 2h --cores 64 --grid grid.toml --server lab",
     ),
 )
-@click.option("--work", metavar="TIME", help="Time of the job on one core, such as 100s.")
-@click.option(
-    "--work-from",
-    type=click.Path(path_type=Path, exists=True),
-    metavar="LOG|DIR",
-    help="Instead: a task log, or the folder of a run. The job is its tasks, with their times and"
-    " data, which can be put together to fewer.",
-)
-@click.option(
-    "--cores",
-    required=True,
-    type=Count(1, 100_000),
-    metavar="N",
-    help="Number of cores; each is a worker with one task at a time.",
-)
-@task_option
-@click.option(
-    "--threads-per-task",
-    "threads",
-    type=Count(1, 100_000),
-    metavar="N",
-    help="Threads of each task that computes: on this machine, as many tasks run at once as have a"
-    " processor for each of their threads. --work is then the time of the job with one task after"
-    " the other.  [default: 1]",
-)
-@click.option(
-    "--memory-traffic",
-    metavar="SIZE",
-    help="What the whole job reads from memory and writes to it, such as 20GB: tasks that run at"
-    " once share the machine's memory bandwidth.",
-)
-@click.option(
-    "--memory-bandwidth",
-    metavar="RATE",
-    help="With --memory-traffic: such as 20GB/s. [default: measured once on this machine]",
-)
-@click.option(
-    "--input",
-    "bytes_in",
-    metavar="SIZE",
-    default="0",
-    help="Input of the whole job, such as 1MB, which is divided with it. 1 MB is 1,024 KB.",
-)
-@input_option
-@shared_option
-@click.option("--output", "bytes_out", metavar="SIZE", default="0", help="Output of the whole job.")
-@output_option
-@start_option
-@click.option(
-    "--most-tasks",
-    type=Count(1, 10_000_000),
-    default=100_000,
-    show_default=True,
-    metavar="N",
-    help="The largest number of tasks into which the job can be divided.",
-)
-@click.option(
-    "--within",
-    metavar="TIME",
-    help="Ask for the fewest cores, up to N, with which the job ends within TIME, such as 60s.",
-)
-@stddev_option
-@click.option(
-    "--distribution",
-    type=click.Choice(["normal", "log-normal", "pareto"]),
-    help="With --stddev: of the times. A normal one is truncated at 0; the others have heavy tails."
-    "  [default: normal]",
-)
-@click.option(
-    "--pieces",
-    type=Count(1, 100_000),
-    metavar="N",
-    help="With --stddev: the job consists of N pieces, files for example, which deviate by SHARE,"
-    " each on its own. A task of n of them then deviates by less: its root-n-th part.",
-)
-@click.option("--engine", metavar="NAME", help=f"Engine. [default: {DEFAULT_ENGINES}]")
-@grid_option
-@servers_option
-@click.option(
-    "--from",
-    "source",
-    type=click.Path(path_type=Path, exists=True),
-    metavar="MODEL.json|DIR",
-    help="A model of `gridbench model`, or the folder of runs to fit one to. Without it the engine"
-    " is calibrated by some short runs, and its model is kept for the next time.",
-)
-@click.option(
-    "--profile",
-    metavar="NAME|FILE",
-    help="System that you don't have: symphony, ninfg, condor, gridrpc, a profile (.toml), or for"
-    " `simulate` a model (.json).",
-)
-@click.option(
-    "--crossover",
-    "data_grid",
-    type=click.Path(path_type=Path, exists=True),
-    metavar="DIR",
-    help="Results of `gridbench data crossover`, to say whether shared data is better in a data"
-    " grid. [default: those that were measured last on this machine]",
-)
-@click.option(
-    "--renew", is_flag=True, help="Calibrate the engine anew, whatever model of it was kept."
-)
-@click.option(
-    "--map",
-    "maps",
-    is_flag=True,
-    help="Show on the page what limits, over the time of a task and its data: of each model in the"
-    " file given by --from, or of the engine or system of the advice.",
-)
-@click.option(
-    "--try",
-    "trying",
-    is_flag=True,
-    help="Run the advised split, and 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks beside it, as far"
-    " as they fit.",
-)
-@rounds_option
-@click.option(
-    "--try-limit",
-    type=float,
-    metavar="S",
-    help="With --try: leave out splits that are expected to take more seconds.  [default: 60]",
-)
-@load_options
-@printing_options
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Folder for the page and the model. [default: runs/advice-<time>]",
-)
-def advise(
-    *,
-    work: str | None,
-    work_from: Path | None,
-    cores: int,
-    body_name: str,
-    threads: int | None,
-    memory_traffic: str | None,
-    memory_bandwidth: str | None,
-    bytes_in: str,
-    bytes_in_each: str,
-    shared: str,
-    bytes_out: str,
-    bytes_out_each: str,
-    start: str,
-    most_tasks: int,
-    within: str | None,
-    stddev: str | None,
-    distribution: str | None,
-    pieces: int | None,
-    engine: str | None,
-    grid: Path | None,
-    servers: tuple[str, ...],
-    source: Path | None,
-    profile: str | None,
-    data_grid: Path | None,
-    maps: bool,
-    renew: bool,
-    trying: bool,
-    rounds: int | Literal["auto"] | None,
-    try_limit: float | None,
-    out: Path | None,
-    policy: Policy,
-    printing: Printing,
-) -> None:
+@experiment_options(AdviceParameters)
+def advise(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
     """Say into how many tasks to divide a job, and how many cores to ask for.
 
     The advice gives the expected time with an interval, where the time goes, what limits it,
@@ -261,65 +389,28 @@ def advise(
     three times each, and their medians show how close the advised one is to the best. Exit status 1
     says that a run failed, 3 that other programs used the machine, so that nothing can be claimed.
     """
-    from gridbench.machine.load import begin_sample
 
+    parameters = read_parameters(AdviceParameters, given)
     # Before what takes long to import, so that it is over when that is there; but not before
     # servers are asked, whose agents may be on this machine.
-    begun = None if source or profile or grid or servers else begin_sample()
-    from gridbench.advise.asked import work_asked
+    elsewhere = parameters.source or parameters.profile or parameters.grid or parameters.servers
+    begun = None if elsewhere else begin()
     from gridbench.advise.command import AdviceRequest, give_advice
-    from gridbench.advise.trying import effort_of
-    from gridbench.advise.uneven import parse_uneven
-    from gridbench.advise.work import parse_roofline, parse_time
-    from gridbench.engines.servers import names_in
+    from gridbench.advise.work import parse_bandwidth, parse_time
 
-    body = parse_body(_task(body_name, computes=bool(threads or memory_traffic)))
-    roofline, bandwidth = parse_roofline(
-        threads=threads, traffic=memory_traffic, bandwidth=memory_bandwidth, body=body
-    )
-    asked = work_asked(
-        time=work,
-        log=work_from,
-        cores=cores,
-        sizes={
-            "--input": bytes_in,
-            "--input-per-task": bytes_in_each,
-            "--shared": shared,
-            "--output": bytes_out,
-            "--output-per-task": bytes_out_each,
-        },
-        uneven=parse_uneven(stddev, distribution, pieces, work),
-        most_tasks=most_tasks,
-        warm=start == "warm",
-        body=body,
-    )
+    within, bandwidth = parameters.within, parameters.memory_bandwidth
+
     sys.exit(
         give_advice(
             AdviceRequest(
-                work=replace(asked, roofline=roofline),
-                bandwidth=bandwidth,
-                engine=engine,
+                work=parameters.to_work(),
+                effort=parameters.effort(),
                 within=None if within is None else parse_time("--within", within),
-                grid=grid,
-                servers=names_in(servers),
-                source=source,
-                profile=profile,
-                data_grid=data_grid,
-                maps=maps,
-                renew=renew,
-                effort=effort_of(
-                    trying=trying, rounds=rounds_given(rounds, several=True), limit=try_limit
-                ),
-                folder=out,
+                bandwidth=parse_bandwidth(bandwidth, parameters.memory_traffic),
+                options=parameters,
                 policy=policy,
                 begun=begun,
                 printing=printing,
             )
         )
     )
-
-
-def _task(name: str, *, computes: bool) -> str:
-    """What tasks do: options that only make sense for tasks that compute say that they do."""
-    source = click.get_current_context().get_parameter_source("body_name")
-    return SPIN if computes and source is click.core.ParameterSource.DEFAULT else name

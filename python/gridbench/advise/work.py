@@ -70,11 +70,8 @@ class Roofline:
         return max(self.by_processors(count), self.by_memory(seconds, count))
 
 
-def parse_roofline(
-    *, threads: int | None, traffic: str | None, bandwidth: str | None, body: str
-) -> tuple[Roofline, float | None]:
-    """What tasks need of the machine, and the bandwidth that was given, in bytes per second, if one
-    was. InputError for what does not go together, or not with work of that body."""
+def parse_roofline(*, threads: int | None, traffic: str | None, body: str) -> Roofline:
+    """What tasks need of the machine. InputError for what does not go with work of that body."""
     if body == SLEEP:
         for option, value in (("--threads-per-task", threads), ("--memory-traffic", traffic)):
             if value is not None:
@@ -82,27 +79,28 @@ def parse_roofline(
                     f"{option} is for work that computes, and with --task {SLEEP} it waits",
                     remedy="leave one of them out",
                 )
-    if bandwidth is not None and traffic is None:
+    return Roofline(
+        threads=threads or 1,
+        traffic=0.0 if traffic is None else _traffic("--memory-traffic", traffic),
+    )
+
+
+def parse_bandwidth(text: str | None, traffic: str | None) -> float | None:
+    """Bytes per second of the memory, from `20GB/s` or `20GB`; None: it was not given. InputError
+    if tasks have no memory traffic."""
+    if text is None:
+        return None
+    if traffic is None:
         raise InputError(
             "--memory-bandwidth is for work that moves data through memory",
             remedy="add --memory-traffic, such as 20GB",
         )
-    return (
-        Roofline(
-            threads=threads or 1,
-            traffic=0.0 if traffic is None else _traffic("--memory-traffic", traffic),
-        ),
-        None if bandwidth is None else _bandwidth("--memory-bandwidth", bandwidth),
-    )
+    option = "--memory-bandwidth"
+    return _above_0(option, text, parse_size(option, text.removesuffix("/s")))
 
 
 def _traffic(option: str, text: str) -> float:
     return _above_0(option, text, parse_bytes(option, text, MOST_TRAFFIC, "an exabyte"))
-
-
-def _bandwidth(option: str, text: str) -> float:
-    """Bytes per second, from `20GB/s` or `20GB`."""
-    return _above_0(option, text, parse_size(option, text.removesuffix("/s")))
 
 
 def _above_0(option: str, text: str, value: int) -> float:

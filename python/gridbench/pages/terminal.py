@@ -12,8 +12,8 @@ from gridbench.pages.document import Bullets, Definitions, Document, TableBlock,
 from gridbench.pages.table import Cell, Table
 from gridbench.terminal import new_table, printable, say
 
-_ROW_STYLES = {"advised": "bold"}
-"""Of rows of a class that are not dimmed."""
+_ROW_STYLES = {"": "", "advised": "bold"}
+"""Of rows by their class; those of other classes are dimmed."""
 
 _WORD = 10
 """Characters of a line that a column of words has at least."""
@@ -93,7 +93,7 @@ def _table(made: Table, width: int, title: str, *, notes: bool) -> rich.table.Ta
             head = heads[n].replace(" ", "\n") if tight else heads[n]
             table.add_column(head, overflow="fold", justify="right", no_wrap=tight)
     for style, texts in rows:
-        table.add_row(*(texts[number] for number in kept), style="dim" if style else "")
+        table.add_row(*(texts[number] for number in kept), style=_ROW_STYLES.get(style, "dim"))
     return table
 
 
