@@ -389,17 +389,17 @@ def advise(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None
     three times each, and their medians show how close the advised one is to the best. Exit status 1
     says that a run failed, 3 that other programs used the machine, so that nothing can be claimed.
     """
+    from gridbench.machine.load import begin_sample
 
     parameters = read_parameters(AdviceParameters, given)
     # Before what takes long to import, so that it is over when that is there; but not before
     # servers are asked, whose agents may be on this machine.
     elsewhere = parameters.source or parameters.profile or parameters.grid or parameters.servers
-    begun = None if elsewhere else begin()
+    begun = None if elsewhere else begin_sample()
     from gridbench.advise.command import AdviceRequest, give_advice
     from gridbench.advise.work import parse_bandwidth, parse_time
 
     within, bandwidth = parameters.within, parameters.memory_bandwidth
-
     sys.exit(
         give_advice(
             AdviceRequest(
