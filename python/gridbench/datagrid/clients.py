@@ -14,6 +14,8 @@ from gridbench.datagrid.workload import TaskParameters
 from gridbench.formats import as_given
 from gridbench.hosts.clock import ask
 
+# ---- Timeouts: longer than anything that works
+
 TO_ANSWER = 120.0
 """Seconds for what takes milliseconds, unless the cluster is about to replace a member."""
 _LEAST_RATE = 100.0
@@ -54,6 +56,8 @@ def _load(own: TaskParameters) -> float:
     compute, at worst, on one processor."""
     return own.sleep_time + own.busy_clients * own.process_time * _CALL
 
+
+# ---- Processes
 
 Report = Callable[[int], object]
 """Of how much is done, of all processes together."""

@@ -19,6 +19,8 @@ from gridbench.datagrid.cases import RepeatedCase
 from gridbench.datagrid.figures import operations_of_task
 from gridbench.statistics.interval import Interval
 
+# ---- Time over object size
+
 KB_IN_MB = 1024
 _SURE = 0.95
 
@@ -67,6 +69,8 @@ def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> SizeFit | None:
     )
     return SizeFit(slope, constant)
 
+
+# ---- Sweeps
 
 Axis = Literal["ObjectSize", "NNodes", "MNodes"]
 AXES: tuple[Axis, ...] = ("ObjectSize", "NNodes", "MNodes")
@@ -208,6 +212,9 @@ def _alike(group: RepeatedCase, axis: Axis) -> tuple[object, ...]:
 
 def _line(points: Sequence[tuple[float, float]]) -> SizeFit | None:
     return fitted([x for x, _ in points], [y for _, y in points]) if points else None
+
+
+# ---- Loops
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ from gridbench.errors import InputError
 from gridbench.read_config import line_of_key, parse_toml, read_text
 from gridbench.workload.numbers import shown
 
+# ---- engine.toml
+
 MB = 1 << 20
 _REMEDY = "see docs/adding-a-data-grid.md for what such a file says"
 
@@ -151,6 +153,8 @@ def _value(key: str, value: Any) -> Any:
         raise InputError("`title` is empty")
     return value
 
+
+# ---- Data grids
 
 MEMBER = "gridbench.datagrid.process.MemberProcess"
 CLIENT = "gridbench.datagrid.process.ClientProcess"

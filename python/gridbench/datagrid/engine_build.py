@@ -28,6 +28,8 @@ from gridbench.engines.installing import (
 )
 from gridbench.errors import InputError
 
+# ---- Java and Maven
+
 OLDEST = 17
 """Java's version that the data grids need, at least."""
 _JAVA = (
@@ -73,6 +75,8 @@ def _version_of(program: str) -> int:
         raise InputError(f"{program} does not tell its version, but: {first}", remedy=_JAVA)
     return int(said[1])
 
+
+# ---- Sources
 
 FILE = "engine.toml"
 """What describes a data grid, in its folder."""
@@ -138,6 +142,8 @@ def _files(folder: Path) -> Iterator[Path]:
         else:
             yield path
 
+
+# ---- Builds
 
 MARKER = "gridbench-built.txt"
 """Written last: the digest of the sources."""

@@ -21,6 +21,8 @@ from gridbench.formats import amount, counted, percent
 from gridbench.machine.judgement import disturbed
 from gridbench.quantities import KB
 
+# ---- Latencies
+
 _NANOSECOND = 1e-9
 _ROUNDING = 1e-9
 """Relative; 0.99 x 100 is to be rank 99, however the product comes out."""
@@ -98,6 +100,8 @@ def tail(one: Latencies, most: int = 120) -> list[tuple[float, float]]:
     points = [(float(place), quantile(one, 1 - 1 / place)) for place in places]
     return [*points, (float(count), quantile(one, 1.0))]
 
+
+# ---- All figures of a case
 
 NOT_KNOWN = math.nan
 KEPT_UP = 0.95
@@ -293,6 +297,9 @@ def memory(case: DataGridCase) -> MemberMemory | None:
         entries=entries if min(entries) >= 0 else (),
         data=case.loading.bytes if case.loading else 0,
     )
+
+
+# ---- Are the data right, and is the case valid?
 
 
 def correctness(case: DataGridCase) -> Correctness:

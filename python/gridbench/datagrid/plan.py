@@ -103,6 +103,8 @@ def default_member_memory(available: int, members: int) -> int:
     return min(MOST_MEMORY, max(LEAST_MEMORY, 1 << max(0, share.bit_length() - 1)))
 
 
+# ---- Cases
+
 MOST_PROCESSES = 4
 _CLOSED = Offered()
 _REMEDY = (

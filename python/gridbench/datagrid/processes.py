@@ -28,6 +28,8 @@ from gridbench.process.children import end as end_processes
 from gridbench_testbed.daemons import free_ports
 from gridrpc._native import processors
 
+# ---- On each host
+
 Role = Literal["member", "client"]
 _MAINS = {"member": MEMBER, "client": CLIENT}
 _TAIL = 25
@@ -253,6 +255,8 @@ def _status(pid: int) -> dict[str, str]:
 def _bytes(status: dict[str, str], name: str) -> int:
     return int(status[name].split()[0]) << 10 if name in status else 0
 
+
+# ---- On all hosts, from here
 
 _LOOK = 0.1
 """Seconds between looks at whether the user wants an end."""

@@ -198,6 +198,8 @@ class TaskParameters:
         return self.update_data_size > 0 and not self.apart
 
 
+# ---- By the names of the sources
+
 NAMES = {one.metadata["name"]: one.name for one in fields(TaskParameters)}
 """The names of fields by those of the sources."""
 LIMITS: dict[str, tuple[float, float]] = {
@@ -250,6 +252,9 @@ def read_setup(path: Path) -> TaskParameters:
         return TaskParameters.from_dict(values)
     except InputError as error:  # what is wrong with several of them together
         raise InputError(error.what, file=path, remedy=error.remedy) from None
+
+
+# ---- Workloads
 
 
 def label_shown(label: str) -> str:

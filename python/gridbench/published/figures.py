@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 from itertools import product
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from gridbench.simulate.systems import SourcedFigure
+if TYPE_CHECKING:
+    from gridbench.simulate.systems import SourcedFigure
 
 Row = dict[str, str]
 

@@ -24,6 +24,8 @@ from gridbench.datagrid.crossover.record import SharingRecord, Side
 from gridbench.machine.judgement import disturbed
 from gridbench.statistics.interval import Interval, measured
 
+# ---- Repeats together
+
 
 @dataclass(frozen=True, slots=True)
 class SharingCase:
@@ -124,6 +126,9 @@ def _cases(found: Sequence[SharingRecord]) -> tuple[SharingCase, ...]:
     for one in found:
         groups.setdefault((one.readers, one.bytes), []).append(one)
     return tuple(SharingCase(tuple(groups[key])) for key in sorted(groups))
+
+
+# ---- The answer
 
 
 @dataclass(frozen=True, slots=True)

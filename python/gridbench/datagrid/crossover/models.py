@@ -24,9 +24,12 @@ from typing import Generic, Literal, Protocol, TypeVar
 import numpy as np
 
 from gridbench.analysis.columns import Floats
+from gridbench.analysis.scaling import FittedLine
 from gridbench.model.formula import crowded_least_squares, least_squares
 from gridbench.model.held_out import EACH, HeldOutErrors, models_without
 from gridbench.statistics.interval import Interval
+
+# ---- Crossings of measured times
 
 Kind = Literal["always", "never", "from", "up to"]
 
@@ -117,6 +120,8 @@ def _up_to(found: Crossing) -> float:
     return ends[found.kind]
 
 
+# ---- Models
+
 _SPARE = 1
 """Cases that there must be beyond the number of costs."""
 
@@ -130,24 +135,10 @@ Times = Mapping[tuple[int, int], float]
 """Seconds by readers and bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLine:
-    """A time that grows evenly with the size."""
-
-    start: float
-    """Seconds."""
-    slope: float
-    """Seconds for each byte."""
-
-    def at(self, size: float) -> float:
-        """Seconds for so many bytes."""
-        return self.start + self.slope * size
-
-
 class Predicting(Protocol):
     """A model of either side."""
 
-    def line(self, readers: float) -> TimeLine:
+    def line(self, readers: float) -> FittedLine:
         """What so many readers take, over the size."""
 
 
@@ -160,9 +151,9 @@ class ComputeModel:
     once: float
     reader: float
 
-    def line(self, readers: float) -> TimeLine:
+    def line(self, readers: float) -> FittedLine:
         """What so many readers take, over the size."""
-        return TimeLine(self.start + self.each * readers, self.once + self.reader * readers)
+        return FittedLine(self.start + self.each * readers, self.once + self.reader * readers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,17 +168,17 @@ class GridModel:
     one: float
     """That one of them does."""
 
-    def line(self, readers: float) -> TimeLine:
+    def line(self, readers: float) -> FittedLine:
         """What putting the data and so many readers take, over the size."""
         reading = self.reading(readers)
-        return TimeLine(self.put_start + reading.start, self.put + reading.slope)
+        return FittedLine(self.put_start + reading.intercept, self.put + reading.slope)
 
-    def reading(self, readers: float, reads: float | None = None) -> TimeLine:
+    def reading(self, readers: float, reads: float | None = None) -> FittedLine:
         """The same if the data is there already; so many `reads` of all of it, if readers read more
         than once."""
         reads = readers if reads is None else reads
         each = math.ceil(reads / readers)
-        return TimeLine(self.read_start, max(reads * self.all, each * self.one))
+        return FittedLine(self.read_start, max(reads * self.all, each * self.one))
 
     @property
     def there(self) -> _There:
@@ -199,7 +190,7 @@ class GridModel:
 class _There:
     model: GridModel
 
-    def line(self, readers: float) -> TimeLine:
+    def line(self, readers: float) -> FittedLine:
         return self.model.reading(readers)
 
 
@@ -283,10 +274,13 @@ def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[H
     return tuple(found)
 
 
+# ---- Crossings of predicted times
+
+
 def crossing_size(compute: Predicting, grid: Predicting, readers: float) -> Crossing:
     """For which bytes the data grid is faster, with so many readers."""
     ours, theirs = compute.line(readers), grid.line(readers)
-    start, slope = theirs.start - ours.start, ours.slope - theirs.slope
+    start, slope = theirs.intercept - ours.intercept, ours.slope - theirs.slope
     at = start / slope if slope else math.nan
     if slope > 0:
         return Crossing("from", at, at, at) if start > 0 else Crossing("always", low=0, high=0)

@@ -42,6 +42,8 @@ from gridbench.scenario.grids import ScenarioCase, TaskTimes, setup_of, write_wo
 from gridbench.scenario.run_case import CaseOrder, CaseOutcome, run_case
 from gridbench.terminal import say
 
+# ---- Through a compute grid
+
 _SCENARIO = 0
 """Of the cases: they are of none of the six."""
 _HELD, _LONGER, _MOST_TIMES = 0.5, 2.5, 3
@@ -202,6 +204,8 @@ def _load(outcome: CaseOutcome) -> dict[str, Any]:
 def _sends_with_tasks(record: dict[str, Any]) -> bool:
     return bool(record["engine"]["configuration"].get("shared_data") == _WITH_TASKS)
 
+
+# ---- From a data grid
 
 _BACKUPS = 1
 
