@@ -11,7 +11,6 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.machine.options import Policy, load_options
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import Count
-from gridbench.resume_options import retry_failed_option
 
 
 @click.command(
@@ -51,7 +50,7 @@ from gridbench.resume_options import retry_failed_option
 @load_options
 @printing_options
 @click.option("--fresh", is_flag=True, help="Forget what FILE.json has of an interrupted call.")
-@retry_failed_option
+@click.option("--retry-failed", is_flag=True, help="Try again what has failed in an earlier call.")
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
 )

@@ -13,7 +13,7 @@ import pytest
 from blocks import ROOT, pages
 
 from gridbench.formats import bit_rate, duration, percent
-from gridbench.micro.present.markdown import markdown
+from gridbench.micro.present.document import performance
 from gridbench.micro.record import load_results
 from gridbench.result_kind import kind_of
 from gridbench.scenario.published import NINFG
@@ -101,7 +101,7 @@ def test_what_is_told_is_there(page: str) -> None:
 
 
 def test_tables_of_performance_are_those_of_the_kept_results() -> None:
-    made = markdown(load_results(BENCHMARKS / "micro.json")).splitlines()
+    made = performance(load_results(BENCHMARKS / "micro.json")).splitlines()
     page = (ROOT / "docs/performance.md").read_text(encoding="utf-8").splitlines()
     assert [line for line in page if line.startswith("|")] == [
         line for line in made if line.startswith("|")

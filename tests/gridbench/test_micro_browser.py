@@ -13,8 +13,9 @@ import pytest
 
 import micro_results
 from browsing import drawn, opened, pixels
-from gridbench.micro.present import write_report
+from gridbench.micro.present.document import document_of
 from gridbench.micro.record import Results
+from gridbench.pages.document import write_page
 from gridbench.report.screenshot import picture
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
@@ -38,7 +39,7 @@ def emulate(driver):
 
 def page_of(folder: Path, results: Results) -> Path:
     path = folder / "report.html"
-    write_report(results, path)
+    write_page(document_of(results), path)
     return path
 
 
@@ -65,12 +66,12 @@ def test_all_pictures_are_drawn(driver, emulate, tmp_path):
     )
     assert sorted(names) == sorted(
         [
-            "peer ",
-            "limit ",
-            "curve argument",
+            "figure peer",
+            "figure limit",
+            "curve curve-argument",
             *(
-                f"{kind} {name}"
-                for kind in ("bars", "percentiles")
+                f"{kind}-{name}"
+                for kind in ("figure bars", "curve percentiles")
                 for name in ("null_call", "map_rate", "argument_10KB", "argument_100MB")
             ),
         ]
@@ -79,7 +80,7 @@ def test_all_pictures_are_drawn(driver, emulate, tmp_path):
         assert found["width"] > 300, name
         assert found["height"] > 50, name
         assert found["marks"] >= 1, name
-    shown = texts_in(driver, '[data-name="null_call"][data-chart="bars"] text')
+    shown = texts_in(driver, '[data-name="bars-null_call"] text')
     for text in (
         "12.5 µs",
         "250 µs",
@@ -97,7 +98,7 @@ def test_bars_are_in_order_and_gridrpc_stands_out(driver, emulate, tmp_path):
     opened(driver, page_of(tmp_path, micro_results.made()))
     bars = driver.execute_script(
         """return [...document.querySelectorAll(
-             '[data-name="null_call"][data-chart="bars"] .barlayer .point > path')].map(path => {
+             '[data-name="bars-null_call"] .barlayer .point > path')].map(path => {
              const box = path.getBoundingClientRect();
              return [box.top, box.width, getComputedStyle(path).fill];
            })"""
@@ -109,9 +110,9 @@ def test_bars_are_in_order_and_gridrpc_stands_out(driver, emulate, tmp_path):
     assert widths[3] < widths[0]
     # Each engine has its colour, as in all pictures; a limit is hollow.
     assert len({*fills[:3]}) == 3
-    assert fills[3] == "rgb(0, 0, 0)"
+    assert fills[3] == "rgb(255, 255, 255)"
     hollow = driver.execute_script(
-        """return document.querySelector('[data-chart="peer"] .js-plotly-plot').data
+        """return document.querySelector('[data-name="peer"] .js-plotly-plot').data
            .map(trace => trace.marker.color)"""
     )
     # In the order of the page: null call and map are claimed, the two arrays are not.
@@ -172,9 +173,9 @@ def test_ten_engines_stand_side_by_side(driver, emulate, tmp_path):
         for number in range(3)
     ]
     opened(driver, page_of(tmp_path, micro_results.made(figures=tuple(figures), curves=())))
-    assert len(driver.find_elements("css selector", ".each thead th")) == 1 + len(peers)
+    assert len(driver.find_elements("css selector", ".dense thead th")) == 1 + len(peers)
     shown, whole = driver.execute_script(
-        """const box = document.querySelector(".each").parentElement;
+        """const box = document.querySelector(".dense").parentElement;
            return [box.clientWidth, box.scrollWidth]"""
     )
     assert 900 < whole <= shown
@@ -183,7 +184,7 @@ def test_ten_engines_stand_side_by_side(driver, emulate, tmp_path):
 def test_what_a_picture_shows_can_be_saved(driver, emulate, downloads, tmp_path):
     emulate()
     opened(driver, page_of(tmp_path, micro_results.made()))
-    figure = driver.find_element("css selector", '[data-name="map_rate"][data-chart="bars"]')
+    figure = driver.find_element("css selector", '[data-name="bars-map_rate"]')
     for button in figure.find_elements("css selector", ".tools button"):
         button.click()
     saved = {}
@@ -195,8 +196,8 @@ def test_what_a_picture_shows_can_be_saved(driver, emulate, downloads, tmp_path)
             time.sleep(0.05)
         saved[kind] = path.read_bytes()
     rows = list(csv.DictReader(io.StringIO(saved["csv"].decode())))
-    assert [row["engine"] for row in rows] == ["process-pool", "gridrpc-python", "ray"]
-    assert [float(row["median [calls/s]"]) for row in rows] == [1_600_000, 800_000, 900]
+    assert [row[""] for row in rows[:3]] == ["process-pool", "gridrpc-python", "ray"]
+    assert [float(row["median"]) for row in rows[:3]] == [1_600_000, 800_000, 900]
     assert b"<svg" in saved["svg"]
     assert len(np.unique(pixels(saved["png"]))) > 5
 
@@ -218,7 +219,7 @@ def test_names_are_shown_not_run(driver, emulate, tmp_path):
     opened(driver, page_of(tmp_path, replace(made, figures=(bad,), curves=(drawn_badly,))))
     assert driver.title == "gridbench micro: engines side by side"
     assert driver.find_elements("css selector", "figure b, h3 b, td b, th b") == []
-    ticks = texts_in(driver, '[data-chart="bars"] .ytick text')
+    ticks = texts_in(driver, '[data-name^="bars"] .ytick text')
     assert any(text.startswith("<script>") for text in ticks)
 
 

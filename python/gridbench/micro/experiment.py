@@ -215,7 +215,8 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
 
     def show(self, records: list[DataPoint], printing: Printing, folder: Path) -> None:
         """The tables."""
-        from gridbench.micro.present import headline, print_tables
+        from gridbench.micro.present.document import document_of
+        from gridbench.pages.terminal import print_document
 
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         every = [*records, *self._usable.refusals]
@@ -224,12 +225,14 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
             extent=completeness(self._cases, records),
         )
         self._results = found
-        print_tables(printing.tables(), found)
-        printing.document(lambda: answer_record(headline(found)[0]) | found.to_record())
+        document = document_of(found)
+        print_document(printing.tables(), document)
+        printing.document(lambda: answer_record(document.sentences[0]) | found.to_record())
 
     def write_report(self, folder: Path, page: Path) -> None:
         """Results, page and Markdown."""
-        from gridbench.micro.present import write_markdown, write_report
+        from gridbench.micro.present.document import document_of, write_performance
+        from gridbench.pages.document import write_page
 
         assert self._results is not None
         try:
@@ -237,8 +240,8 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
             replace_file(folder / RESULTS, text)
         except OSError as error:
             raise unwritable(folder / RESULTS, error) from None
-        write_report(self._results, page)
-        write_markdown(self._results, folder / "performance.md")
+        write_page(document_of(self._results), page)
+        write_performance(self._results, folder / "performance.md")
 
     def exit_status(
         self,
@@ -248,7 +251,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
         report: int,
     ) -> int:
         """1 also for engines that cannot be loaded; 3 if nothing can be claimed."""
-        from gridbench.micro.present import claims_something
+        from gridbench.micro.present.sentences import claims_something
 
         assert self._results is not None
         wanted = {case.identity for case in cases}

@@ -61,13 +61,15 @@ def nothing_valid(source: Path) -> InputError:
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
-    from gridbench.micro.present import write_report as write
+    from gridbench.micro.present.document import document_of
+    from gridbench.pages.document import write_page
 
-    write(load_results(only(sources, title)), out)
+    write_page(document_of(load_results(only(sources, title))), out)
 
 
 def markdown(sources: Sequence[Path]) -> str:
-    """The tables of one."""
-    from gridbench.micro.present.markdown import markdown as made
+    """The sentences and tables of one."""
+    from gridbench.micro.present.document import document_of
+    from gridbench.pages.markdown import markdown as made
 
-    return made(load_results(only(sources, title)))
+    return made(document_of(load_results(only(sources, title))))

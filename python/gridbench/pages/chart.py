@@ -63,4 +63,5 @@ def figure(
         "height": height,
         "layout": dict(layout or {}),
     }
-    return Chart("figure", label, name=name, title=title, about=about, table=table, data=data)
+    shown = data if traces else None
+    return Chart("figure", label, name=name, title=title, about=about, table=table, data=shown)

@@ -1,19 +1,27 @@
-"""The data that the pictures of the page are drawn from; all texts in them are made here."""
+"""Charts as specifications: bars of one figure, curves, percentiles, and ratios of all figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from gridbench.formats import amount, interval, round_amount, times
-from gridbench.micro.present.families import best_first, families, has_value, ours
-from gridbench.micro.present.notes import reason
+from gridbench.formats import NOTHING, amount, interval, round_amount, times
+from gridbench.micro.present.families import best_first, families
+from gridbench.micro.present.sentences import reason
+from gridbench.micro.present.tables import percentiles
 from gridbench.micro.present.wording import (
     advantage,
+    against_limit,
     against_peer,
     first_limit,
+    has_value,
     indicated,
     label,
+    ours,
+    peer_interval,
+    status_word,
     titled,
 )
 from gridbench.micro.record import (
@@ -26,139 +34,167 @@ from gridbench.micro.record import (
     Results,
 )
 from gridbench.pages.axis import axis_of, is_wide
-from gridbench.provisional import PROVISIONAL
+from gridbench.pages.chart import Chart, figure
+from gridbench.pages.colours import engine_colours
+from gridbench.pages.table import Table
+
+_LONGEST = 48
+"""Letters of a name beside a picture."""
+_TICKS = 6
+_LIMIT = (
+    "The limit is what the same machine did in the same rounds without an engine: a bare round"
+    " trip, a copy, a fork."
+)
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon")
 
 
-def bars(figure: MicroFigure) -> dict[str, Any]:
+# ---- One figure
+
+
+def bars(made: MicroFigure) -> Chart:
     """One bar per engine, best first, then the limits."""
-    entries = [entry for entry in best_first(figure) if has_value(entry)]
-    limits = [entry for entry in figure.limits if has_value(entry)]
-    kinds = ["ours" if ours(e.engine) else "peer" for e in entries] + ["limit"] * len(limits)
+    entries = [entry for entry in best_first(made) if has_value(entry)]
+    limits = [entry for entry in made.limits if has_value(entry)]
     shown = [*entries, *limits]
-    medians = [entry.median or 0.0 for entry in shown]
-    logarithmic = is_wide(medians)
-    return {
-        "names": [*(e.engine for e in entries), *(label(e.engine) for e in limits)],
-        "kinds": kinds,
-        "values": medians,
-        "low": [entry.low for entry in shown],
-        "high": [entry.high for entry in shown],
-        "texts": [amount(median, figure.unit) for median in medians],
-        "hover": [_hover(figure, entry) for entry in shown],
-        "unit": figure.unit,
-        "axis": axis_of(medians, figure.unit, logarithmic=logarithmic, from_zero=True),
+    names = [entry.engine for entry in entries]
+    names += [f"{label(entry.engine)} (limit)" for entry in limits]
+    values = [entry.median or 0.0 for entry in shown]
+    colours = engine_colours([entry.engine for entry in entries])
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "x": values,
+        "y": names,
+        "marker": {
+            "color": [*(colours[e.engine] for e in entries), *["var(--paper)"] * len(limits)],
+            "line": {"color": "var(--soft)", "width": [0] * len(entries) + [1] * len(limits)},
+        },
+        "hovertext": ["\n".join(_hover(made, entry)) for entry in shown],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "error_x": _errors(values, [(entry.low, entry.high) for entry in shown], "var(--ink)"),
     }
-
-
-def curve(drawn: FigureCurve) -> dict[str, Any]:
-    """One line per engine."""
-    xs = [x for line in drawn.lines for x in line.x]
-    ys = [y for line in drawn.lines for y in line.y]
-    x_log = drawn.log and is_wide(xs)
-    # What has no unit is a share, such as efficiency.
-    y_log = drawn.log and bool(drawn.y.unit) and is_wide(ys)
-    return {
-        "x": axis_of(xs, drawn.x.unit, logarithmic=x_log) | {"title": drawn.x.name},
-        "y": axis_of(ys, drawn.y.unit, logarithmic=y_log, from_zero=True) | {"title": drawn.y.name},
-        "units": [drawn.x.unit, drawn.y.unit],
-        "lines": [_line(drawn, line, x_log=x_log, y_log=y_log) for line in drawn.lines],
+    texts = {
+        "mode": "text",
+        "x": [max(value, entry.high or value) for value, entry in zip(values, shown, strict=True)],
+        "y": trace["y"],
+        "text": [f"  {amount(value, made.unit)}" for value in values],
+        "textposition": "middle right",
+        "textfont": {"size": 12, "color": "var(--ink)"},
+        "hoverinfo": "skip",
+        "cliponaxis": False,
     }
+    axis = axis_of(values, made.unit, logarithmic=is_wide(values), from_zero=True)
+    return figure(
+        [trace, texts] if shown else [],
+        x=_axis(axis, room=1.3) | {"title": "median"},
+        y=_rows(names),
+        label=titled(made.title),
+        name=f"bars-{made.id}",
+        title=titled(made.title),
+        about=_about(made),
+        height=90 + 25 * len(shown),
+        layout={"showlegend": False, "bargap": 0.3, "dragmode": False,
+                "margin": {"l": 20, "r": 16, "t": 6, "b": 52}},
+    )  # fmt: skip
 
 
-def percentiles(figure: MicroFigure) -> dict[str, Any] | None:
-    """One line per engine over the percentiles of its samples, as `curve`; None without any."""
-    entries = [e for e in best_first(figure) if has_value(e) and e.percentiles]
+def _about(made: MicroFigure) -> str:
+    absent = [f"{e.engine} ({status_word(e.status)})" for e in made.entries if not has_value(e)]
+    without = f"; without a value: {', '.join(absent)}" if absent else ""
+    noise = f"; equals differ by {times(made.noise)}" if made.noise > 1 else ""
+    return f"{made.better} is better{noise}{without}"
+
+
+def _hover(made: MicroFigure, entry: FigureEntry) -> list[str]:
+    median = entry.median or 0.0
+    between = interval(entry.low, entry.high, made.unit, around=median, alone=True)
+    parts = [
+        f"{label(entry.engine)}: {amount(median, made.unit)}",
+        f"95 % interval {between}" if between else "",
+        f"{entry.runs} runs",
+        against_peer(made, entry.engine) if entry.engine in made.ratios else "",
+        f"{entry.disturbed_runs} disturbed" if entry.disturbed_runs else "",
+        reason(entry.status, entry.why) if entry.why else "",
+    ]
+    return [part for part in parts if part]
+
+
+def percentile_curve(made: MicroFigure) -> Chart | None:
+    """One line per engine over the percentiles of its samples; None without any."""
+    entries = [e for e in best_first(made) if has_value(e) and e.percentiles]
     names = sorted({name for entry in entries for name in entry.percentiles or {}}, key=float)
     if not names:
         return None
     lines = []
     for entry in entries:
-        known = [(n, (entry.percentiles or {}).get(name)) for n, name in enumerate(names)]
-        points = [(float(n), value) for n, value in known if value is not None]
-        xs, ys = tuple(x for x, _ in points), tuple(y for _, y in points)
-        lines.append(CurveLine(engine=entry.engine, x=xs, y=ys))
-    drawn = curve(
-        FigureCurve(
-            id="",
-            title="",
-            x=CurveAxis(name="share of the calls"),
-            y=CurveAxis(name="at most", unit=figure.unit),
-            log=True,
-            lines=tuple(lines),
-        )
+        known = {
+            float(n): value
+            for n, name in enumerate(names)
+            if (value := (entry.percentiles or {}).get(name)) is not None
+        }
+        lines.append(CurveLine(engine=entry.engine, x=tuple(known), y=tuple(known.values())))
+    title = f"{titled(made.title)}, percentiles"
+    drawn = FigureCurve(
+        id=f"percentiles-{made.id}",
+        title=title,
+        x=CurveAxis(name="share of the calls"),
+        y=CurveAxis(name="at most", unit=made.unit),
+        log=True,
+        lines=tuple(lines),
     )
-    for line, one in zip(drawn["lines"], lines, strict=True):
-        told = zip(one.x, one.y, strict=True)
+    data = _curve_data(drawn)
+    for line, one in zip(data["lines"], lines, strict=True):
         line["hover"] = [
-            [one.engine, f"{names[int(x)]} % take at most {amount(y, figure.unit)}"]
-            for x, y in told
+            [one.engine, f"{names[int(x)]} % take at most {amount(y, made.unit)}"]
+            for x, y in zip(one.x, one.y, strict=True)
         ]
     ends = [-0.3, len(names) - 0.7]
     texts = [f"{name} %" for name in names]
-    drawn["x"] |= {"range": ends, "ticks": list(range(len(names))), "texts": texts}
-    return drawn
+    data["x"] |= {"range": ends, "ticks": list(range(len(names))), "texts": texts}
+    table = percentiles(made)
+    return Chart("curve", title, name=drawn.id, title=title, table=table, data=data)
 
 
-def against_best_peer(results: Results) -> dict[str, Any] | None:
-    """For each figure and engine of ours, how many times as good as the best peer it is."""
-    points = []
-    for figure, engine, ratio in _ratios(results):
-        found = advantage(figure, ratio) if ours(engine) else None
-        if found is not None:
-            told = f"{against_peer(figure, engine)}, best peer {figure.best_peer}"
-            claim = indicated(figure, engine)
-            sure = "" if claim == ratio.claim else PROVISIONAL.lower()
-            points.append((figure, engine, found, sure or claim, told))
-    return _comparison(points)
+# ---- Curves
 
 
-def against_limits(results: Results) -> dict[str, Any] | None:
-    """For each figure and engine of ours, how many times as good as the limit it is."""
-    points = []
-    for figure, engine, ratio in _ratios(results):
-        if ours(engine) and ratio.to_limit:
-            good = ratio.to_limit if figure.better == "more" else 1 / ratio.to_limit
-            name = label(ratio.limit or first_limit(figure))
-            told = f"{times(ratio.to_limit)} {name}"
-            claim = "faster" if good >= 1 else "slower"
-            points.append((figure, engine, (good, None, None), claim, told))
-    return _comparison(points)
+def curve(drawn: FigureCurve) -> Chart:
+    """One line per engine."""
+    rows = [
+        [line.engine, round_amount(x, drawn.x.unit), amount(y, drawn.y.unit)]
+        for line in drawn.lines
+        for x, y in zip(line.x, line.y, strict=True)
+    ]
+    return Chart(
+        "curve",
+        titled(drawn.title),
+        name=f"curve-{drawn.id}",
+        title=titled(drawn.title),
+        table=Table(["engine", drawn.x.name, drawn.y.name], rows),
+        data=_curve_data(drawn),
+    )
 
 
-def _ratios(results: Results) -> Iterable[tuple[MicroFigure, str, Ratio]]:
-    """In the order in which the page shows the figures."""
-    for family in families(results):
-        for figure in family.figures:
-            for engine, ratio in figure.ratios.items():
-                yield figure, engine, ratio
-
-
-_Point = tuple[MicroFigure, str, tuple[float, float | None, float | None], str, str]
-
-
-def _comparison(points: Sequence[_Point]) -> dict[str, Any] | None:
-    if not points:
-        return None
-    values = [point[2][0] for point in points]
+def _curve_data(drawn: FigureCurve) -> dict[str, Any]:
+    xs = [x for line in drawn.lines for x in line.x]
+    ys = [y for line in drawn.lines for y in line.y]
+    x_log = drawn.log and is_wide(xs)
+    # What has no unit is a share, such as efficiency.
+    y_log = drawn.log and bool(drawn.y.unit) and is_wide(ys)
+    colours = engine_colours([line.engine for line in drawn.lines])
+    lines = [
+        {"colour": colours[line.engine], "index": index} | _line(drawn, line, x_log, y_log)
+        for index, line in enumerate(drawn.lines)
+    ]
     return {
-        "figures": list(dict.fromkeys(titled(point[0].title) for point in points)),
-        "points": [
-            {
-                "figure": titled(figure.title),
-                "engine": engine,
-                "value": found[0],
-                "low": found[1],
-                "high": found[2],
-                "claim": claim,
-                "hover": [titled(figure.title), f"{engine}: {told}"],
-            }
-            for figure, engine, found, claim, told in points
-        ],
-        "axis": axis_of([*values, 1.0], "x", logarithmic=True),
+        "x": axis_of(xs, drawn.x.unit, logarithmic=x_log) | {"title": drawn.x.name},
+        "y": axis_of(ys, drawn.y.unit, logarithmic=y_log, from_zero=True) | {"title": drawn.y.name},
+        "units": [drawn.x.unit, drawn.y.unit],
+        "lines": lines,
     }
 
 
-def _line(drawn: FigureCurve, line: CurveLine, *, x_log: bool, y_log: bool) -> dict[str, Any]:
+def _line(drawn: FigureCurve, line: CurveLine, x_log: bool, y_log: bool) -> dict[str, Any]:
     # A logarithmic axis has no place for 0 and less.
     kept = [
         n
@@ -168,7 +204,6 @@ def _line(drawn: FigureCurve, line: CurveLine, *, x_log: bool, y_log: bool) -> d
     points = [(line.x[n], line.y[n]) for n in kept]
     return {
         "name": line.engine,
-        "engine": line.engine,
         "x": [x for x, _ in points],
         "y": [y for _, y in points],
         "low": [line.low[n] for n in kept] if line.low else None,
@@ -180,15 +215,178 @@ def _line(drawn: FigureCurve, line: CurveLine, *, x_log: bool, y_log: bool) -> d
     }
 
 
-def _hover(figure: MicroFigure, entry: FigureEntry) -> list[str]:
-    median = entry.median or 0.0
-    between = interval(entry.low, entry.high, figure.unit, around=median, alone=True)
-    parts = [
-        f"{label(entry.engine)}: {amount(median, figure.unit)}",
-        f"95 % interval {between}" if between else "",
-        f"{entry.runs} runs",
-        against_peer(figure, entry.engine) if entry.engine in figure.ratios else "",
-        f"{entry.disturbed_runs} disturbed" if entry.disturbed_runs else "",
-        reason(entry.status, entry.why) if entry.why else "",
-    ]
-    return [part for part in parts if part]
+# ---- Ratios of all figures
+
+
+@dataclass(frozen=True, slots=True)
+class RatioPoint:
+    """How many times as good an engine of gridrpc is in a figure, above 1 if it is better."""
+
+    figure: str
+    engine: str
+    value: float
+    ends: tuple[float | None, float | None]
+    certainty: str
+    """`proven`, `provisional` or `no difference`."""
+    told: str
+    row: tuple[str, str]
+    """For the table: the ratio, and what it is to."""
+
+
+def against_best_peer(results: Results) -> Chart:
+    """For each figure and engine of gridrpc, how many times as good as the best peer it is."""
+    points = []
+    for made, engine, ratio in _ratios(results):
+        if (found := advantage(made, ratio)) is None:
+            continue
+        value, low, high = found
+        claim = indicated(made, engine)
+        sure = "proven" if claim == ratio.claim else "provisional"
+        words, peer = against_peer(made, engine), made.best_peer or NOTHING
+        between = peer_interval(made, engine)
+        points.append(
+            RatioPoint(
+                titled(made.title),
+                engine,
+                value,
+                (low, high),
+                claim if claim == "no difference" else sure,
+                f"{words}, best peer {peer}",
+                (f"{words} ({between})" if between else words, peer),
+            )
+        )
+    about = (
+        "To the right of the line gridrpc is ahead. A full mark is proven, a pale one provisional;"
+        " a hollow one is within the noise."
+    )
+    return _comparison(points, "peer", "the best peer", about)
+
+
+def against_limits(results: Results) -> Chart:
+    """For each figure and engine of gridrpc, how many times as good as the limit it is."""
+    points = []
+    for made, engine, ratio in _ratios(results):
+        if ratio.to_limit:
+            good = ratio.to_limit if made.better == "more" else 1 / ratio.to_limit
+            name = label(ratio.limit or first_limit(made))
+            told = f"{times(ratio.to_limit)} {name}"
+            row = against_limit(made, engine), label(first_limit(made))
+            title = titled(made.title)
+            points.append(RatioPoint(title, engine, good, (None, None), "proven", told, row))
+    return _comparison(points, "limit", "the machine's limit", _LIMIT)
+
+
+def _ratios(results: Results) -> Iterator[tuple[MicroFigure, str, Ratio]]:
+    """Those of gridrpc's engines, in the order in which the page shows the figures."""
+    for family in families(results):
+        for made in family.figures:
+            for engine in filter(ours, made.ratios):
+                yield made, engine, made.ratios[engine]
+
+
+def _comparison(points: Sequence[RatioPoint], kind: str, what: str, about: str) -> Chart:
+    figures = list(dict.fromkeys(point.figure for point in points))
+    engines = list(dict.fromkeys(point.engine for point in points))
+    colours = engine_colours(engines)
+    traces = []
+    for number, engine in enumerate(engines):
+        own = [point for point in points if point.engine == engine]
+        values, colour = [point.value for point in own], colours[engine]
+        marker = {
+            "size": 11,
+            "symbol": _SYMBOLS[number % len(_SYMBOLS)],
+            "line": {"color": colour, "width": 2},
+            "color": [
+                "var(--paper)" if point.certainty == "no difference" else colour for point in own
+            ],
+            "opacity": [0.45 if point.certainty == "provisional" else 1 for point in own],
+        }
+        traces.append(
+            {
+                "name": engine,
+                "mode": "markers",
+                "x": values,
+                "y": [point.figure for point in own],
+                "marker": marker,
+                "cliponaxis": False,
+                "error_x": _errors(values, [point.ends for point in own], colour),
+                "hovertext": [f"{one.figure}\n{engine}: {one.told}" for one in own],
+                "hovertemplate": "%{hovertext}<extra></extra>",
+            }
+        )
+    axis = axis_of([*(point.value for point in points), 1.0], "x", logarithmic=True)
+    legend = 40 + 20 * math.ceil(len(engines) / 2)
+    line = {"color": "var(--ink)", "width": 1.5}
+    title = f"Times as good as {what}"
+    rows = [[point.figure, point.engine, *point.row] for point in points]
+    return figure(
+        traces,
+        x=_axis(axis) | {"title": "times as good, logarithmic"},
+        y=_rows(figures),
+        label=title,
+        name=kind,
+        title=title,
+        about=about,
+        height=legend + 70 + 24 * len(figures),
+        layout={
+            "showlegend": True,
+            "dragmode": False,
+            "margin": {"l": 20, "r": 24, "t": legend, "b": 54},
+            "shapes": [
+                {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": line}
+            ],
+        },
+        table=Table(["figure", "engine", f"against {what}", what], rows),
+    )
+
+
+# ---- Axes
+
+
+def _axis(made: Mapping[str, Any], *, room: float = 1.0) -> dict[str, Any]:
+    """An axis for Plotly with a few ticks; `room`: for texts behind bars, times its length."""
+    low, high = made["range"]
+    ends = (math.log10(low), math.log10(high)) if made["log"] else (low, high)
+    every = math.ceil(len(made["ticks"]) / _TICKS)
+    return {
+        "title": "",
+        "type": "log" if made["log"] else "linear",
+        "range": [ends[0], ends[0] + room * (ends[1] - ends[0])],
+        "tickvals": made["ticks"][::every],
+        "ticktext": made["texts"][::every],
+        "tickangle": 0,
+    }
+
+
+def _rows(names: Sequence[str]) -> dict[str, Any]:
+    """An axis of names, from top to bottom."""
+    return {
+        "title": "",
+        "type": "category",
+        "categoryarray": names,
+        "tickvals": names,
+        "ticktext": [
+            name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names
+        ],
+        "range": [len(names) - 0.4, -0.6],
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+    }
+
+
+def _errors(
+    values: Sequence[float], ends: Sequence[tuple[float | None, float | None]], colour: str
+) -> dict[str, Any]:
+    """Bars to both ends, where they are known."""
+    pairs = [*zip(values, ends, strict=True)]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1.4,
+        "width": 3,
+        "color": colour,
+        "visible": any(end is not None for both in ends for end in both),
+        "array": [None if high is None else high - value for value, (_, high) in pairs],
+        "arrayminus": [None if low is None else value - low for value, (low, _) in pairs],
+    }

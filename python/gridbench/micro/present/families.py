@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gridbench.micro.present.wording import has_value
 from gridbench.micro.record import FigureCurve, FigureEntry, MicroFigure, Results
 
-OURS = "gridrpc"
+_COLUMNS = 4
+"""Figures in one table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +141,6 @@ def families(results: Results) -> list[Family]:
     return found
 
 
-def ours(engine: str) -> bool:
-    """Whether it is gridrpc, in whatever variant."""
-    return engine.startswith(OURS)
-
-
-def has_value(entry: FigureEntry) -> bool:
-    """Whether there is something to show."""
-    return entry.status == "ok" and entry.median is not None
-
-
 def best_first(figure: MicroFigure) -> list[FigureEntry]:
     """The entries: those with values by their medians, then the others by name."""
     sign = 1 if figure.better == "less" else -1
@@ -171,14 +163,14 @@ def engines_best_first(figures: tuple[MicroFigure, ...]) -> list[str]:
     return sorted(mean, key=lambda name: (mean[name], name))
 
 
-def side_by_side(figures: tuple[MicroFigure, ...], most: int) -> list[tuple[MicroFigure, ...]]:
-    """The figures of a family in tables of at most `most`; what belongs together stays so."""
+def side_by_side(figures: tuple[MicroFigure, ...]) -> list[tuple[MicroFigure, ...]]:
+    """The figures of a family in tables of a few columns; what belongs together stays so."""
     tables: list[tuple[MicroFigure, ...]] = []
     for group in _groups(figures):
-        if tables and len(tables[-1]) + len(group) <= most:
+        if tables and len(tables[-1]) + len(group) <= _COLUMNS:
             tables[-1] += group
         else:
-            tables += [group[start : start + most] for start in range(0, len(group), most)]
+            tables += [group[start : start + _COLUMNS] for start in range(0, len(group), _COLUMNS)]
     return tables
 
 

@@ -1,4 +1,4 @@
-"""Comparisons in words: against the best peer, the machine's limit, and the targets."""
+"""Words for one figure: comparisons with the best peer and the limit, and targets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from gridbench.formats import (
     bound,
     digits,
     digits_to_judge,
-    interval,
     round_amount,
     times,
 )
-from gridbench.micro.record import Claim, Lead, MicroFigure, Ratio, Results
+from gridbench.micro.record import Claim, FigureEntry, Lead, MicroFigure, Ratio, Results
 from gridbench.provisional import PROVISIONAL
 
+OURS = "gridrpc"
 BEST_PEER = "best peer"
 _LIMITS = {
     "ping_pong_memory": "ping-pong, memory, spins",
@@ -25,6 +25,16 @@ _LIMITS = {
     "windowed_echo": "windowed echo",
 }
 _STATUS = {"failed": "failed", "cannot": "cannot", "missing": "not run", "ok": "no value"}
+
+
+def ours(engine: str) -> bool:
+    """Whether it is gridrpc, in whatever variant."""
+    return engine.startswith(OURS)
+
+
+def has_value(entry: FigureEntry) -> bool:
+    """Whether there is something to show."""
+    return entry.status == "ok" and entry.median is not None
 
 
 def against_peer(figure: MicroFigure, engine: str) -> str:
@@ -162,14 +172,6 @@ def _median(figure: MicroFigure, name: str) -> float | None:
 def reached(lead: Lead) -> str:
     """Yes or no, or that it is not known."""
     return {True: "yes", False: "no", None: "not measured"}[lead.reached]
-
-
-def median_with_interval(
-    figure: MicroFigure, median: float, low: float | None, high: float | None
-) -> str:
-    """`267 µs (251–290)`."""
-    between = interval(low, high, figure.unit, around=median)
-    return amount(median, figure.unit) + (f" ({between})" if between else "")
 
 
 def _bound_amount(figure: MicroFigure, lead: Lead) -> str:

@@ -1,4 +1,4 @@
-"""What has to be said beside the figures: who is ahead, where not, and what is not known."""
+"""Sentences: who is ahead, where not, what is not known, and how it was measured."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Literal
 
 from gridbench.formats import amount, counted, times
 from gridbench.machine.judgement import disturbed_count, no_claim, sentence
-from gridbench.micro.present.families import has_value, ours
 from gridbench.micro.present.wording import (
     advantage,
     against_peer,
+    has_value,
     indicated,
+    ours,
     status_word,
     titled,
 )
@@ -27,7 +28,7 @@ from gridbench.statistics.claims import ENOUGH
 MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words, if it was measured: like all peers, it runs any Python
 function."""
-_WORDS: dict[Claim, str] = {"faster": "ahead", "slower": "behind"}
+_AHEAD: dict[Claim, str] = {"faster": "ahead", "slower": "behind"}
 FEW_RUNS = 6
 """With fewer no two values hold the median in 95 % of cases."""
 
@@ -123,7 +124,7 @@ def _comparison(results: Results) -> list[str]:
     if not any(_undisturbed(figure, engine) for figure, _ in compared):
         return [provisional(told(every), why)]
     further = every - claims
-    parts = [f"{word} in {further[claim]} more" for claim, word in _WORDS.items() if further[claim]]
+    parts = [f"{word} in {further[claim]} more" for claim, word in _AHEAD.items() if further[claim]]
     return [f"{told(claims)}.", *([provisional(" and ".join(parts), why)] if parts else [])]
 
 
