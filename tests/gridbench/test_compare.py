@@ -15,13 +15,7 @@ import pytest
 from gridbench.compare.document import document_of, headline, notices
 from gridbench.compare.execution import execute
 from gridbench.compare.figures import CommandComparison, compare_commands, precise
-from gridbench.compare.record import (
-    FORM,
-    Command,
-    Execution,
-    commands_of,
-    needs_shell,
-)
+from gridbench.compare.record import FORM, Command, Execution, commands_of, needs_shell
 from gridbench.compare.result_kind import write_report
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header

@@ -41,8 +41,7 @@ class Command:
             words = shlex.split(self.line)
         except ValueError as error:
             raise InputError(
-                f"`{self.line}`: {str(error).lower()}",
-                remedy="balance the quotes, or add --shell",
+                f"`{self.line}`: {str(error).lower()}", remedy="balance the quotes, or add --shell"
             ) from None
         if not words:
             raise InputError("a command is empty", remedy="give a program and its arguments")

@@ -15,12 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from gridbench.formats import amount, counted, digits, duration, percent, size
-from gridbench.sync.phase_counters import (
-    SHORTEST,
-    MachineCounters,
-    PhaseCounters,
-    phase_counters,
-)
+from gridbench.sync.phase_counters import SHORTEST, MachineCounters, PhaseCounters, phase_counters
 from gridbench.sync.record import Round, Sample
 
 DISK_BUSY = 0.9
@@ -268,8 +263,8 @@ def _written_to(phase: PhaseCounters) -> Iterator[Bottleneck]:
         yield Bottleneck(
             _what("writes in memory", phase),
             f"Of the {size(phase.bytes)} that tasks wrote{_during(phase)}, {size(disks)} had"
-            f" reached disks at the end, and {size(waiting)} were added to the memory that is not written"
-            " yet: without fsync the rate is that of memory.",
+            f" reached disks at the end, and {size(waiting)} more waited in memory to be written:"
+            " without fsync the rate is that of memory.",
         )
 
 

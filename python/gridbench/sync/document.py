@@ -59,10 +59,7 @@ _TERMS = (
         "Share of the span in which all tasks that began and ended run together, from the last"
         " begin to the first end. A single task that is slow or late makes it small.",
     ),
-    (
-        "task time",
-        "From first instruction to exit; the median of the tasks that ended well.",
-    ),
+    ("task time", "From first instruction to exit; the median of the tasks that ended well."),
     (
         "rate",
         "All bytes of a phase, or its operations if it moves none, over the time of its slowest"

@@ -274,8 +274,7 @@ def frequent_stragglers(rounds: Iterable[Round]) -> list[FrequentStraggler]:
         if len(late) >= _FEWEST_ROUNDS and 2 * sum(late) > len(late)
     ]
     return sorted(
-        found,
-        key=lambda r: (r.worker is not None, -r.times / r.rounds, r.host, r.worker or 0),
+        found, key=lambda r: (r.worker is not None, -r.times / r.rounds, r.host, r.worker or 0)
     )
 
 

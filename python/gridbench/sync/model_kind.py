@@ -42,12 +42,7 @@ FORMULA = Formula(
             name="hold",
             what="until all tasks are started and held",
             costs=(
-                Cost(
-                    "worker",
-                    "starting and holding a task",
-                    "s",
-                    lambda cases: cases["workers"],
-                ),
+                Cost("worker", "starting and holding a task", "s", lambda cases: cases["workers"]),
                 Cost(
                     "start",
                     "the same, however many there are",
@@ -142,11 +137,7 @@ def _point(cases: Sequence[SyncCase]) -> MeasuredCase:
     return MeasuredCase(
         {"workers": cases[0].workers},
         tuple(
-            {
-                "hold": one.prepared_in,
-                "skew": figures.skew,
-                "work": figures.span - figures.skew,
-            }
+            {"hold": one.prepared_in, "skew": figures.skew, "work": figures.span - figures.skew}
             for case in counting
             for one, figures in zip(case.counting, case.figures, strict=True)
         ),

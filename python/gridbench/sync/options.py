@@ -111,12 +111,7 @@ class SyncParameters:
         default=("entry",),
     )
     timeout: float = option(
-        "--timeout",
-        TIMEOUT,
-        metavar="S",
-        help="Time for a round.",
-        default=600.0,
-        record="timeout",
+        "--timeout", TIMEOUT, metavar="S", help="Time for a round.", default=600.0, record="timeout"
     )
     chdir: str = option(
         "--chdir",

@@ -52,11 +52,7 @@ _FILE = "--directory /scratch --size {parameter}"
 BUILT_INS = {
     task.name: task
     for task in (
-        BuiltIn(
-            name="null",
-            help="end at once",
-            command=(PROGRAM, "null"),
-        ),
+        BuiltIn(name="null", help="end at once", command=(PROGRAM, "null")),
         BuiltIn(
             name="sleep",
             help="sleep for some seconds",
