@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from gridbench.hosts.clock import Clock, ask, between
-from gridbench.sync.record import PROGRAM, HoldPoint, Phase
-from gridbench.sync.task_group import HostOutcome, TaskGroup, TaskOrder, TaskOutcome
+from gridbench.sync.record import PROGRAM, HoldPoint, Phase, TaskRun
+from gridbench.sync.task_group import HostOutcome, TaskGroup, TaskOrder
 from running import alive, until
 
 HOLD_POINTS: tuple[HoldPoint, ...] = ("entry", "exec")
@@ -25,40 +25,46 @@ def crew() -> Iterator[TaskGroup]:
     crew.close()
 
 
+def order(worker: int, program: str, arguments: Sequence[str], folder: Path) -> TaskOrder:
+    return TaskOrder(
+        worker=worker, host="here", rank=worker, program=program, arguments=tuple(arguments),
+        directory=str(folder), environment={"OWN": f"of {worker}"},
+    )  # fmt: skip
+
+
 def shell(worker: int, text: str, folder: Path) -> TaskOrder:
-    return TaskOrder(worker, "/bin/sh", ("-c", text), str(folder), {"OWN": f"of {worker}"})
+    return order(worker, "/bin/sh", ("-c", text), folder)
 
 
 def run(crew: TaskGroup, timeout: float = 30.0) -> HostOutcome:
     return crew.run(time.monotonic_ns() + round(SOON * 1e9), timeout)
 
 
-def only(done: HostOutcome) -> TaskOutcome:
-    (outcome,) = done.outcomes
-    return outcome
+def only(done: HostOutcome) -> TaskRun:
+    (run,) = done.tasks
+    return run
 
 
 @pytest.mark.parametrize("start", HOLD_POINTS)
 def test_all_start_at_the_instant(crew: TaskGroup, start: HoldPoint, tmp_path: Path) -> None:
     orders = [shell(n, "sleep 0.2; echo $OWN; echo bad >&2", tmp_path) for n in range(5)]
-    assert [one.why_not for one in crew.prepare(orders, start)] == [""] * 5
+    assert crew.prepare(orders, start) == {}
     at = time.monotonic_ns() + round(SOON * 1e9)
     done = crew.run(at, 30)
-    assert [one.status for one in done.outcomes] == ["ok"] * 5
-    for number, one in enumerate(done.outcomes):
+    assert [one.status for one in done.tasks] == ["ok"] * 5
+    for number, one in enumerate(done.tasks):
         assert one.began is not None
         assert one.ended is not None
-        assert one.began >= at
-        assert one.ended - one.began > 0.19e9
-        assert one.output == f"of {number}\n".encode()
-        assert one.errors == b"bad\n"
+        assert one.began >= 0
+        assert one.ended - one.began > 0.19
+        assert done.printed[number] == (f"of {number}\n".encode(), b"bad\n")
         assert one.start == start
         assert one.memory > 100_000
     assert done.use is not None
     assert done.use.whole is not None
     assert "sh" in done.use.whole.watched
     # Nothing of an earlier round is left.
-    assert crew.run(time.monotonic_ns(), 1).outcomes == ()
+    assert crew.run(time.monotonic_ns(), 1).tasks == ()
 
 
 def test_what_fails_is_told(crew: TaskGroup, tmp_path: Path) -> None:
@@ -76,8 +82,9 @@ def test_one_that_takes_too_long_is_ended_with_its_children(
 ) -> None:
     text = "sleep 1000 & echo $! >child; echo said; wait"
     crew.prepare([shell(0, text, tmp_path), shell(1, "true", tmp_path)], start)
-    slow, quick = run(crew, timeout=0.5).outcomes
-    assert (slow.status, slow.exit, slow.output) == ("timeout", -9, b"said\n")
+    ran = run(crew, timeout=0.5)
+    slow, quick = ran.tasks
+    assert (slow.status, slow.exit, ran.printed[0][0]) == ("timeout", -9, b"said\n")
     assert slow.why == "it was ended after 0.5 s"
     assert quick.status == "ok"
     child = int((tmp_path / "child").read_text())
@@ -94,15 +101,13 @@ def test_late_orders_are_told(crew: TaskGroup, tmp_path: Path) -> None:
 def test_what_cannot_be_run_does_not_hold_up_the_others(crew: TaskGroup, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     orders = [
-        TaskOrder(0, "/no/such/program", (), str(tmp_path)),
-        TaskOrder(1, "/bin/true", (), str(tmp_path / "file")),
-        TaskOrder(2, "/bin/true", (), str(tmp_path / "made" / "for it")),
+        order(0, "/no/such/program", (), tmp_path),
+        order(1, "/bin/true", (), tmp_path / "file"),
+        order(2, "/bin/true", (), tmp_path / "made" / "for it"),
     ]
-    prepared = crew.prepare(orders, "entry")
-    assert prepared[0].why_not == "No such file or directory"
-    assert prepared[1].why_not == "File exists"
-    assert prepared[2].why_not == ""
-    assert [one.worker for one in run(crew).outcomes] == [2]
+    reasons = {0: "No such file or directory", 1: "File exists"}
+    assert crew.prepare(orders, "entry") == reasons
+    assert [one.worker for one in run(crew).tasks] == [2]
 
 
 def test_programs_are_found_or_refused(crew: TaskGroup, tmp_path: Path) -> None:
@@ -118,7 +123,7 @@ def test_programs_are_found_or_refused(crew: TaskGroup, tmp_path: Path) -> None:
 
 def test_built_in_tasks_report(crew: TaskGroup, tmp_path: Path) -> None:
     arguments = ("write-read", "--worker", "0", "--of", "1", "--size", "1M", "--directory", ".")
-    crew.prepare([TaskOrder(0, PROGRAM, arguments, str(tmp_path))], "entry")
+    crew.prepare([order(0, PROGRAM, arguments, tmp_path)], "entry")
     done = only(run(crew))
     assert done.status == "ok", done
     assert [(phase.name, phase.bytes) for phase in done.phases] == [
@@ -138,8 +143,7 @@ def test_a_report_that_cannot_be_used_is_a_failure(crew: TaskGroup, tmp_path: Pa
 
 def test_only_the_end_of_a_long_output_comes_back(crew: TaskGroup, tmp_path: Path) -> None:
     crew.prepare([shell(0, "seq 1000000; seq 1000000 >&2", tmp_path)], "entry")
-    done = only(run(crew))
-    for text in (done.output, done.errors):
+    for text in run(crew).printed[0]:
         assert len(text) == 64 << 10
         assert text.endswith(b"1000000\n")
 
@@ -147,9 +151,9 @@ def test_only_the_end_of_a_long_output_comes_back(crew: TaskGroup, tmp_path: Pat
 def test_tasks_that_nobody_lets_go_end_with_the_crew(tmp_path: Path) -> None:
     crew = TaskGroup()
     crew.prepare([shell(0, "touch began", tmp_path)], "entry")
-    pids = [task.pid for task, _ in crew._held.values()]
+    pids = [held.task.pid for held in crew._held]
     crew.prepare([shell(1, "touch began", tmp_path)], "exec")
-    pids += [task.pid for task, _ in crew._held.values()]
+    pids += [held.task.pid for held in crew._held]
     crew.close()
     assert not any(map(alive, pids))
     assert not (tmp_path / "began").exists()

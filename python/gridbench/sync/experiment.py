@@ -234,12 +234,14 @@ def planned_tasks(
         (folder,) = expand([parameters.chdir], values)
         order = TaskOrder(
             worker=worker,
+            host=host,
+            rank=rank,
             program=program,
             arguments=tuple(expand(arguments, values)),
             directory=os.path.abspath(folder),
             environment={f"GRIDBENCH_{name.upper()}": value for name, value in values.items()},
         )
-        found.append(PlannedTask(order, by_name[host], rank))
+        found.append(PlannedTask(order, by_name[host]))
     return found
 
 

@@ -11,7 +11,7 @@ import gridrpc
 from gridbench.hosts.clock import Clock, ask, between
 from gridbench.hosts.place import Member
 from gridbench.sync.record import HoldPoint, HostUse, TaskRun
-from gridbench.sync.task_group import HeldReply, HostOutcome, TaskOrder, TaskOutcome
+from gridbench.sync.task_group import HostOutcome, TaskOrder
 
 _LOOK = 0.1
 """Seconds between two checks for Ctrl-C."""
@@ -31,7 +31,6 @@ class PlannedTask:
 
     order: TaskOrder
     member: Member
-    rank: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class RoundRunner:
         waiting = {
             host: ours
             for host, ours in groups.items()
-            if isinstance(prepared[host], list) and any(not one.why_not for one in prepared[host])
+            if isinstance(prepared[host], dict) and len(prepared[host]) < len(ours)
         }
         before = self._clocks(waiting)
         lead = self._needed(before.values())
@@ -80,31 +79,36 @@ class RoundRunner:
             lambda on, _: on.remote.run.submit(at + before[on.host.name].offset, timeout),
             timeout + lead + _SLACK,
         )  # fmt: skip
-        after = self._clocks({h: p for h, p in waiting.items() if isinstance(done[h], HostOutcome)})
+        outcomes = {host: one for host, one in done.items() if isinstance(one, HostOutcome)}
+        after = self._clocks({host: waiting[host] for host in outcomes})
         clocks = {host: between(one, after.get(host, one)) for host, one in before.items()}
-        self._learn(done)
-        found = [
-            _task(one, prepared[_host(one)], done.get(_host(one)), at, clocks.get(_host(one)))
+        self._learn(outcomes.values())
+        none = Clock()
+        tasks = [
+            _task(
+                one, prepared[host], done.get(host), before.get(host, none), clocks.get(host, none)
+            )
             for one in planned
+            for host in [one.order.host]
         ]
         for host, ours in groups.items():
             if isinstance(prepared[host], BaseException) or isinstance(
                 done.get(host), BaseException
             ):
                 ours[0].member.remote = None
-        outcomes = [
-            o for one in done.values() if isinstance(one, HostOutcome) for o in one.outcomes
-        ]
         return RoundOutcome(
-            tasks=tuple(found),
+            tasks=tuple(tasks),
             hosts=tuple(
-                replace(one.use, host=host)
-                for host, one in done.items()
-                if isinstance(one, HostOutcome) and one.use is not None
+                replace(one.use, host=host) for host, one in outcomes.items() if one.use is not None
             ),
             at=instant,
             prepared_in=prepared_in,
-            printed={o.worker: (o.output, o.errors) for o in outcomes if o.output or o.errors},
+            printed={
+                worker: printed
+                for one in outcomes.values()
+                for worker, printed in one.printed.items()
+                if any(printed)
+            },
             clocks=clocks,
         )
 
@@ -159,12 +163,9 @@ class RoundRunner:
         needed = max(trips, default=0.0) * _TRIPS + 1e-3 * len(trips)
         return max(self._lead, needed, _LEAST_LEAD_AWAY if away else _LEAST_LEAD)
 
-    def _learn(self, done: Mapping[str, Any]) -> None:
+    def _learn(self, outcomes: Iterable[HostOutcome]) -> None:
         """Send orders earlier after some arrived too late."""
-        late = (
-            max((one.late for one in done.values() if isinstance(one, HostOutcome)), default=0)
-            / 1e9
-        )
+        late = max((one.late for one in outcomes), default=0) / 1e9
         if late > 0:
             self._lead = min(_MOST_LEAD, 2 * max(self._lead, _LEAST_LEAD) + 2 * late)
 
@@ -172,42 +173,26 @@ class RoundRunner:
 def _by_host(planned: Sequence[PlannedTask]) -> dict[str, list[PlannedTask]]:
     found: dict[str, list[PlannedTask]] = {}
     for one in planned:
-        found.setdefault(_host(one), []).append(one)
+        found.setdefault(one.order.host, []).append(one)
     return found
 
 
-def _host(planned: PlannedTask) -> str:
-    return planned.member.host.name
-
-
-def _task(planned: PlannedTask, prepared: Any, done: Any, at: int, clock: Clock | None) -> TaskRun:
-    """The record of a task."""
-    worker, host = planned.order.worker, _host(planned)
-    lost = _lost(worker, prepared, done)
+def _task(planned: PlannedTask, prepared: Any, done: Any, before: Clock, clock: Clock) -> TaskRun:
+    """The record of a task, in the client's time. `before`: the clock by which its host knew the
+    instant; `clock`: the best estimate."""
+    order = planned.order
+    lost = _lost(order.worker, prepared, done)
     if lost:
-        return TaskRun(worker=worker, host=host, rank=planned.rank, status="lost", why=lost)
-    one: TaskOutcome = next(o for o in done.outcomes if o.worker == worker)
-    clock = clock or Clock()
-
-    def here(time_there: int | None) -> float | None:
-        return None if time_there is None else (time_there - clock.offset - at) / 1e9
-
-    return TaskRun(
-        worker=worker,
-        host=host,
-        rank=planned.rank,
-        status=one.status,
-        start=one.start,
-        began=here(one.began),
-        ended=here(one.ended),
+        return TaskRun(
+            worker=order.worker, host=order.host, rank=order.rank, status="lost", why=lost
+        )
+    one: TaskRun = next(run for run in done.tasks if run.worker == order.worker)
+    wrong = (before.offset - clock.offset) / 1e9
+    return replace(
+        one,
+        began=None if one.began is None else one.began + wrong,
+        ended=None if one.ended is None else one.ended + wrong,
         clock_error=clock.error / 1e9,
-        late=done.late / 1e9,
-        exit=one.exit,
-        why=one.why,
-        user=one.user,
-        system=one.system,
-        memory=one.memory,
-        phases=one.phases,
     )
 
 
@@ -215,9 +200,8 @@ def _lost(worker: int, prepared: Any, done: Any) -> str:
     """Why a task did not start, or was lost with its host; empty: neither."""
     if isinstance(prepared, BaseException):
         return f"its host cannot prepare it: {prepared}"
-    mine: HeldReply = next(one for one in prepared if one.worker == worker)
-    if mine.why_not:
-        return f"it could not be started: {mine.why_not}"
+    if worker in prepared:
+        return f"it could not be started: {prepared[worker]}"
     if isinstance(done, BaseException):
         return f"its host was lost: {done}"
     return ""

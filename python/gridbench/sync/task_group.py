@@ -2,7 +2,7 @@
 instant, and reports how they ended.
 
 There is one on each host, so that nothing of gridbench runs beside the tasks but one thread, which
-waits for their ends. Times in its messages are nanoseconds of that host's monotonic clock.
+waits for their ends.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gridbench.formats import as_given
 from gridbench.sync.host_counters import CounterSampler
-from gridbench.sync.record import KEPT, PROGRAM, HoldPoint, HostUse, Phase, Status
+from gridbench.sync.record import KEPT, PROGRAM, HoldPoint, HostUse, TaskRun
 from gridbench.sync.reports import reported
-from gridrpc._native import EndedTask, HeldTask, processors, wait_for_held
+from gridrpc._native import EndedTask, HeldTask, wait_for_held
 
 _READ = 8 << 20
 """Bytes at the end of a task's output that are searched for its report."""
@@ -35,16 +36,16 @@ class TaskHostFacts:
 
     host: str
     """The name that it has for itself."""
-    cores: int
-    python: str
-    """The version."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOrder:
     """A task to start and hold."""
 
     worker: int
+    host: str
+    rank: int
+    """Number among the workers of its host, from 0."""
     program: str
     """A file, a name on the PATH, or gridbench.sync.record.PROGRAM."""
     arguments: tuple[str, ...]
@@ -55,43 +56,30 @@ class TaskOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldReply:
-    """Whether a task is held."""
-
-    worker: int
-    start: HoldPoint
-    why_not: str = ""
-    """Empty: it is held."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskOutcome:
-    """How a task ended."""
-
-    worker: int
-    start: HoldPoint
-    status: Status
-    began: int | None = None
-    ended: int | None = None
-    exit: int | None = None
-    why: str = ""
-    user: float = 0.0
-    system: float = 0.0
-    memory: int = 0
-    phases: tuple[Phase, ...] = ()
-    output: bytes = b""
-    """The last part of its standard output."""
-    errors: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
 class HostOutcome:
     """A round on one host."""
 
     late: int
     """Nanoseconds from the instant until the tasks were released, if that was too late."""
-    outcomes: tuple[TaskOutcome, ...]
+    tasks: tuple[TaskRun, ...]
+    """With times after the instant by this host's clock."""
+    printed: dict[int, tuple[bytes, bytes]]
+    """The last part of standard output and standard error, by worker."""
     use: HostUse | None
+
+
+class _Held(NamedTuple):
+    order: TaskOrder
+    start: HoldPoint
+    task: HeldTask
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or cannot be executed."""
+        try:
+            return self.task.ended is not None
+        except OSError:
+            return True
 
 
 class TaskGroup:
@@ -100,14 +88,14 @@ class TaskGroup:
     def __init__(self, watched: Sequence[str] = ()) -> None:
         """`watched`: names of programs whose processor time is recorded."""
         self._folder = Path(tempfile.mkdtemp(prefix="gridbench-sync-"))
-        self._held: dict[int, tuple[HeldTask, HoldPoint]] = {}
+        self._held: list[_Held] = []
         self._sampler = CounterSampler(platform.node())
         self._watched = tuple(watched)
         self._sampler.watch(self._watched)
 
     def facts(self) -> TaskHostFacts:
-        """Name, cores and Python of the host."""
-        return TaskHostFacts(platform.node(), processors(), platform.python_version())
+        """The host."""
+        return TaskHostFacts(platform.node())
 
     def why_not(self, program: str, directory: str) -> str:
         """Why this host cannot run the program; empty if it can."""
@@ -123,31 +111,37 @@ class TaskGroup:
         """The time."""
         return time.monotonic_ns()
 
-    def prepare(self, orders: Sequence[TaskOrder], start: HoldPoint) -> list[HeldReply]:
-        """Start and hold these tasks. Tasks that are still held are ended first."""
+    def prepare(self, orders: Sequence[TaskOrder], start: HoldPoint) -> dict[int, str]:
+        """Start and hold these tasks; why some cannot be started, by worker. Tasks that are still
+        held are ended first."""
         self._held.clear()
-        return [self._hold(order, start) for order in orders]
+        reasons = {order.worker: self._hold(order, start) for order in orders}
+        return {worker: why for worker, why in reasons.items() if why}
 
     def run(self, at: int, timeout: float) -> HostOutcome:
         """Release all held tasks at this time and wait for their ends. Kill those that still run
         after `timeout` seconds."""
         self._sampler.begin(at / 1e9, self._watched)
-        for task, _ in self._held.values():
+        tasks = [held.task for held in self._held]
+        for task in tasks:
             task.release(at)
         late = max(0, time.monotonic_ns() - at)
-        tasks = [task for task, _ in self._held.values()]
-        until = at + late + round(timeout * 1e9)
-        over_time = set[int]()
-        if not wait_for_held(tasks, until):
-            over_time = {w for w, (task, _) in self._held.items() if not _over(task)}
-        for worker in over_time:
-            self._held[worker][0].kill()
+        killed = list[_Held]()
+        if not wait_for_held(tasks, at + late + round(timeout * 1e9)):
+            killed = [held for held in self._held if not held.over]
+        for held in killed:
+            held.task.kill()
         wait_for_held(tasks, time.monotonic_ns() + round(_TO_DIE * 1e9))
         use = self._sampler.finish()
         told = f"it was ended after {as_given(timeout)}"
-        outcomes = [self._outcome(w, told if w in over_time else "") for w in self._held]
+        printed = {held.order.worker: self._printed(held.order.worker) for held in self._held}
+        runs = tuple(
+            self._run_of(held, at, late, printed[held.order.worker], told if held in killed else "")
+            for held in self._held
+        )
         self._held.clear()
-        return HostOutcome(late, tuple(outcomes), use)
+        kept = {worker: (out[-KEPT:], err[-KEPT:]) for worker, (out, err) in printed.items()}
+        return HostOutcome(late, runs, kept, use)
 
     def close(self) -> None:
         """End held tasks and remove the files."""
@@ -155,7 +149,8 @@ class TaskGroup:
         self._sampler.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _hold(self, order: TaskOrder, start: HoldPoint) -> HeldReply:
+    def _hold(self, order: TaskOrder, start: HoldPoint) -> str:
+        """Start a task; why it cannot be, or nothing."""
         environment = {**os.environ, **order.environment}
         try:
             os.makedirs(order.directory, exist_ok=True)
@@ -164,43 +159,50 @@ class TaskGroup:
             files = self._out(order.worker), self._errors(order.worker)
             if start == "entry":
                 with contextlib.suppress(ValueError):  # this program cannot be held there
-                    self._held[order.worker] = HeldTask(program, *where, *files, True), "entry"
-                    return HeldReply(order.worker, "entry")
-            self._held[order.worker] = HeldTask(program, *where, *files, False), "exec"
+                    held = HeldTask(program, *where, *files, True)
+                    self._held.append(_Held(order, "entry", held))
+                    return ""
+            self._held.append(_Held(order, "exec", HeldTask(program, *where, *files, False)))
         except OSError as error:
-            return HeldReply(order.worker, start, error.strerror or str(error))
-        return HeldReply(order.worker, "exec")
+            return error.strerror or str(error)
+        return ""
 
-    def _outcome(self, worker: int, over_time: str) -> TaskOutcome:
-        task, start = self._held[worker]
+    def _run_of(
+        self, held: _Held, at: int, late: int, printed: tuple[bytes, bytes], over_time: str
+    ) -> TaskRun:
+        order = held.order
+        run = TaskRun(
+            worker=order.worker,
+            host=order.host,
+            rank=order.rank,
+            status="lost",
+            start=held.start,
+            late=late / 1e9,
+        )
         try:
-            ended = task.ended
+            ended = held.task.ended
         except OSError as error:
-            return TaskOutcome(
-                worker, start, "lost", why=f"it cannot be executed: {error.strerror or error}"
-            )
+            return replace(run, why=f"it cannot be executed: {error.strerror or error}")
         if ended is None:
-            return TaskOutcome(
-                worker, start, "timeout", why=f"{over_time}, and still has not ended"
-            )
-        output, errors = _end_of(self._out(worker), _READ), _end_of(self._errors(worker), KEPT)
+            return replace(run, status="timeout", why=f"{over_time}, and still has not ended")
+        output, errors = printed
         report = reported(output)
         why = over_time or _why(ended, errors) or report.why
-        return TaskOutcome(
-            worker,
-            start,
-            "timeout" if over_time else "failed" if why else "ok",
-            began=ended.began,
-            ended=ended.ended,
+        return replace(
+            run,
+            status="timeout" if over_time else "failed" if why else "ok",
+            began=None if ended.began is None else (ended.began - at) / 1e9,
+            ended=(ended.ended - at) / 1e9,
             exit=ended.status,
             why=why,
             user=ended.user,
             system=ended.system,
             memory=ended.memory,
             phases=report.phases,
-            output=output[-KEPT:],
-            errors=errors,
         )
+
+    def _printed(self, worker: int) -> tuple[bytes, bytes]:
+        return _end_of(self._out(worker), _READ), _end_of(self._errors(worker), KEPT)
 
     def _out(self, worker: int) -> Path:
         return self._folder / f"{worker}.out"
@@ -222,13 +224,6 @@ def _file_of(program: str, directory: str) -> Path:
     if found is None:
         raise OSError(0, f"no folder of PATH has a program `{program}`")
     return Path(found)
-
-
-def _over(task: HeldTask) -> bool:
-    try:
-        return task.ended is not None
-    except OSError:
-        return True
 
 
 def _why(ended: EndedTask, errors: bytes) -> str:
