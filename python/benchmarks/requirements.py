@@ -13,13 +13,13 @@ from pathlib import Path
 from gridbench.engines.environments import environment, folder_with, launch_of
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.process.launch import Launch
+from gridbench.process.children import PythonLaunch
 from gridbench.process.leftovers import Leftovers
 from gridbench_testbed.links import sshd
 from gridbench_testbed.links.network import Network, uninterrupted
 
 
-def launch_with_benchmarks(engine: str) -> Launch:
+def launch_with_benchmarks(engine: str) -> PythonLaunch:
     """An engine's Python, with this package on its path. InputError if there is none."""
     launch = launch_of(engine)
     own = environment(engine)

@@ -16,7 +16,7 @@ from gridbench.quantities import FLAG, PATH, Count, Duration, Quantity, text_or_
 from gridbench.schema import option, options_of
 
 if TYPE_CHECKING:
-    from gridbench.hosts.where import Where
+    from gridbench.hosts.hosts_file import HostChoice
 
 MOST_NODES = 250
 """Of an emulated cluster."""
@@ -90,11 +90,10 @@ class HostOptions(ServerOptions):
         default_text="4",
     )
 
-    def where(self) -> Where:
+    def where(self) -> HostChoice:
         """The hosts. InputError if one choice contradicts another, or for a host file that cannot
         be read."""
-        from gridbench.hosts.hosts_file import read_hosts
-        from gridbench.hosts.where import Where
+        from gridbench.hosts.hosts_file import HostChoice, read_hosts
 
         ways = {
             "--hosts": self.hosts,
@@ -111,7 +110,7 @@ class HostOptions(ServerOptions):
                 "--nodes is of the cluster that --emulate starts, and there is none",
                 remedy="add --emulate ssh, slurm or gridengine",
             )
-        return Where(
+        return HostChoice(
             hosts=() if self.hosts is None else read_hosts(self.hosts),
             grid=self.grid,
             names=self.servers,

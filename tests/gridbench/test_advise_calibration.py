@@ -20,7 +20,7 @@ from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.options import Policy
 from gridbench.model.observation import Observation, RunTimes, Situation
-from gridbench.process.template import Template
+from gridbench.process.child import Template
 from gridbench.scenario.grids import ScenarioCase
 from synthetic import PLACE
 

@@ -17,7 +17,7 @@ from gridbench.advise import runs as made
 from gridbench.advise.runs import SCENARIO, CaseRun, CaseRunner, _analysed, _looks
 from gridbench.machine.load import ClockReading, Load
 from gridbench.model.observation import Observation, observe
-from gridbench.process.template import Template
+from gridbench.process.child import Template
 from gridbench.progress import Steps
 from gridbench.run.load import read_record
 from gridbench.run.participants import find_participant

@@ -24,8 +24,7 @@ from gridbench.datagrid.plan import (
 from gridbench.datagrid.presets import MIXES
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
 from gridbench.errors import InputError
-from gridbench.hosts.hosts_file import Host
-from gridbench.hosts.where import Where
+from gridbench.hosts.hosts_file import HostChoice, HostSlots
 
 GB = 1024 * MB
 GRID = DataGridManifest("Grid", "a.Grid", member_overhead=100, object_overhead=92)
@@ -187,14 +186,14 @@ def work(
     manifest: DataGridManifest = GRID,
     *,
     available: int = 16 * GB,
-    where: Where | None = None,
+    where: HostChoice | None = None,
     **more: Any,
 ) -> DataGridWork:
     return DataGridWork(
         engines=(DataGridEngine("grid", Path("engine.toml"), manifest, own=True),),
         workloads=(DataGridWorkload(parameters=own),),
         available=available,
-        where=where or Where(),
+        where=where or HostChoice(),
         parameters=DataGridParameters(**{"processes": 2, **more}),
     )
 
@@ -239,10 +238,10 @@ def test_members_beyond_the_memory_of_the_machine_are_told() -> None:
     assert "16 GB is available" in caught.value.what
     assert caught.value.remedy
     # Of other hosts nobody knows it.
-    elsewhere = Where(hosts=(Host("elsewhere.example", 1),))
+    elsewhere = HostChoice(hosts=(HostSlots("elsewhere.example", 1),))
     check_memory(work(PLAIN, member_memory=8 * GB, where=elsewhere))
     with pytest.raises(InputError, match="would need"):
-        check_memory(work(PLAIN, member_memory=8 * GB, where=Where(emulated="ssh")))
+        check_memory(work(PLAIN, member_memory=8 * GB, where=HostChoice(emulated="ssh")))
 
 
 def test_clients_beyond_the_memory_of_the_machine_are_told() -> None:

@@ -28,8 +28,7 @@ from gridbench.datagrid.plan import (
 from gridbench.datagrid.record import DataGridCase, OperationCounts
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
 from gridbench.errors import InputError
-from gridbench.hosts.hosts_file import Host
-from gridbench.hosts.where import Where
+from gridbench.hosts.hosts_file import HostChoice, HostSlots
 from gridbench.jsonl_store import failed_before, latest
 from gridbench.records import from_record
 
@@ -55,14 +54,14 @@ GRID = engine("grid")
 def work(
     *workloads: DataGridWorkload,
     engines: Iterable[DataGridEngine] = (GRID,),
-    where: Where | None = None,
+    where: HostChoice | None = None,
     **more: Any,
 ) -> DataGridWork:
     return DataGridWork(
         engines=tuple(engines),
         workloads=workloads or (DataGridWorkload(parameters=SMALL),),
         available=1 << 33,
-        where=where or Where(),
+        where=where or HostChoice(),
         parameters=DataGridParameters(**more),
     )
 
@@ -134,7 +133,7 @@ def test_client_processes_are_no_more_than_clients_cores_or_four() -> None:
     assert [one.processes for one in wanted_of(one_client)] == [1]
     assert [one.processes for one in wanted_of(processes=3)] == [3]
     assert [one.processes for one in wanted_of(one_client, processes=3)] == [1]
-    away = Where(hosts=(Host("elsewhere.example", 1),))
+    away = HostChoice(hosts=(HostSlots("elsewhere.example", 1),))
     assert [one.processes for one in wanted_of(where=away)] == [4]
 
 

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from gridbench.process.fd_limit import FILES
+from gridbench.process.inside import OPEN_FILES
 
 # A copy of a process that has next to nothing open has as little room as there can be.
 _COPY = """
 import json, os, resource, sys
 from contextlib import suppress
 from gridbench.cli import main
-from gridbench.process.fd_limit import make_room_for_files
+from gridbench.process.inside import make_room_for_files
 
 def room():
     with open("/proc/self/status") as status:
@@ -54,18 +54,18 @@ def told_by(program: str, *arguments: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize(("limit", "is_made"), [(FILES, True), (FILES - 1, False)])
+@pytest.mark.parametrize(("limit", "is_made"), [(OPEN_FILES, True), (OPEN_FILES - 1, False)])
 def test_room_is_made_where_there_may_be_so_many_files(limit: int, is_made: bool) -> None:
     before, behind, same = told_by(_MAKE_ROOM, str(limit))
-    assert before < FILES
-    assert behind == (FILES if is_made else before)
+    assert before < OPEN_FILES
+    assert behind == (OPEN_FILES if is_made else before)
     assert same, "a file stays open"
 
 
 def test_a_run_begins_with_that() -> None:
     before, behind = told_by(_RUN)
-    assert before < FILES
-    assert behind == FILES
+    assert before < OPEN_FILES
+    assert behind == OPEN_FILES
 
 
 def test_the_client_of_a_grid_has_room_for_the_files_of_all_workers() -> None:

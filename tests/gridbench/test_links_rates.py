@@ -9,7 +9,7 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.formats import bit_rate
-from gridbench.links.rates import parse_rate
+from gridbench.links.options import parse_rate
 from gridbench_testbed.links.network import MOST_NODES, Network
 
 

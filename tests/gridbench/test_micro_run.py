@@ -42,7 +42,7 @@ from gridbench.micro.workloads import (
     case_of,
 )
 from gridbench.printing import Printing
-from gridbench.process.launch import Launch
+from gridbench.process.children import PythonLaunch
 from gridbench.process.leftovers import Leftovers
 from gridbench.shared_options import ResultsOptions
 from running import PROGRAM, Run
@@ -319,7 +319,7 @@ class Refuses(Local):
 def run_session(tmp_path: Path) -> Callable[[str], list[DataPoint]]:
     (tmp_path / "engines_of_test.py").write_text(_ENGINES)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
+    launch = PythonLaunch([sys.executable], os.environ | {"PYTHONPATH": path})
 
     def run(name: str) -> list[DataPoint]:
         items = [
@@ -396,7 +396,7 @@ def test_several_clients_of_an_engine_whose_daemon_reads_their_input(tmp_path: P
         items=(item,), start_seconds=0.1,
     )  # fmt: skip
     limits = Limits(start=30.0, item=60.0, budget=TINY.budget)
-    launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
+    launch = PythonLaunch([sys.executable], os.environ | {"PYTHONPATH": path})
     with (
         Leftovers() as leftovers,
         Runner(limits, leftovers, RepeatBudget(0.0), note=pytest.fail, check=str) as runner,

@@ -15,11 +15,11 @@ import pytest
 from ended import gone
 from gridbench.engines.environments import our_launch
 from gridbench.process.child import Child, Ended
-from gridbench.process.launch import Launch
+from gridbench.process.children import PythonLaunch
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.objects import Objects
+from gridbench.process.messages import ObjectChannel
 
-_LINES = "from gridbench.process.lines import Lines\n"
+_LINES = "from gridbench.process.messages import LineChannel\n"
 _SERVE = "import os, sys, time\nfrom gridbench.process.inside import serve\n"
 _LONG = 30.0  # seconds that nothing here takes
 
@@ -38,10 +38,10 @@ def start(tmp_path: Path, leftovers: Leftovers) -> Iterator[Start]:
     """Starts a process that runs this text; those that still run are ended after the test."""
     begun: list[Child] = []
 
-    def begin(text: str, *, channel: type[Objects] | None = None) -> Child:
+    def begin(text: str, *, channel: type[ObjectChannel] | None = None) -> Child:
         (tmp_path / "module_of_test.py").write_text(_SERVE + _LINES + text)
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
+        launch = PythonLaunch([sys.executable], os.environ | {"PYTHONPATH": path})
         chosen = {} if channel is None else {"channel": channel}
         begun.append(Child("module_of_test", launch=launch, **chosen))
         return begun[-1]
@@ -58,7 +58,7 @@ def soon() -> float:
 
 def test_messages_go_both_ways(start: Start) -> None:
     child = start(
-        "lines = Lines(serve(sys.argv[1]))\n"
+        "lines = LineChannel(serve(sys.argv[1]))\n"
         "while True:\n    lines.send({'back': lines.receive()})\n"
     )
     big = "ü\n" * 1_000_000
@@ -86,10 +86,10 @@ def test_nothing_of_the_current_folder_runs(
 
 def test_objects_go_both_ways(start: Start) -> None:
     child = start(
-        "from gridbench.process.objects import Objects\n"
-        "channel = Objects(serve(sys.argv[1]))\n"
+        "from gridbench.process.messages import ObjectChannel\n"
+        "channel = ObjectChannel(serve(sys.argv[1]))\n"
         "while True:\n    channel.send(channel.receive())\n",
-        channel=Objects,
+        channel=ObjectChannel,
     )
     for message in ({1, 2}, [b"\n" * 100_000], (Path("a"),)):
         child.send(message)
@@ -99,7 +99,7 @@ def test_objects_go_both_ways(start: Start) -> None:
 def test_what_was_sent_before_the_end_is_received(start: Start) -> None:
     child = start(
         "print('first', flush=True)\nprint()\nprint('the cause')\n"
-        "Lines(serve(sys.argv[1])).send(1)\nsys.exit(3)\n"
+        "LineChannel(serve(sys.argv[1])).send(1)\nsys.exit(3)\n"
     )
     assert child.receive(soon()) == 1
     with pytest.raises(Ended):
@@ -117,7 +117,7 @@ def test_a_process_that_a_signal_ended(start: Start) -> None:
 
 def test_its_end_shows_though_a_process_it_forked_has_the_socket(start: Start) -> None:
     child = start(
-        "lines = Lines(serve(sys.argv[1]))\n"
+        "lines = LineChannel(serve(sys.argv[1]))\n"
         "if os.fork():\n    lines.send('forked')\n    os._exit(0)\n"
         "time.sleep(1000)\n"
     )
@@ -136,7 +136,7 @@ def test_a_limit_and_looks_meanwhile(start: Start) -> None:
 
 def test_ending_it_ends_what_it_started(start: Start, leftovers: Leftovers) -> None:
     child = start(
-        "import subprocess\nlines = Lines(serve(sys.argv[1]))\n"
+        "import subprocess\nlines = LineChannel(serve(sys.argv[1]))\n"
         "lines.send(subprocess.Popen(['sleep', '1000'], start_new_session=True).pid)\n"
         "time.sleep(1000)\n"
     )
@@ -161,7 +161,7 @@ def test_it_ends_when_its_parent_is_killed(tmp_path: Path, *, unwinds: bool) -> 
     mark = tmp_path / "taken down"
     (tmp_path / "module_of_test.py").write_text(
         f"{_SERVE}{_LINES}import signal, subprocess, threading\n"
-        f"lines = Lines(serve(sys.argv[1], unwinds={unwinds}))\n"
+        f"lines = LineChannel(serve(sys.argv[1], unwinds={unwinds}))\n"
         f"signal.signal(signal.SIGTERM, lambda *_: (open({str(mark)!r}, 'w'), sys.exit(0)))\n"
         "started = subprocess.Popen(['sleep', '1000'])\n"
         "try:\n"

@@ -14,10 +14,9 @@ import psutil
 import pytest
 
 from ended import gone
-from gridbench.process.child import Child, Ended
-from gridbench.process.fd_limit import FILES
+from gridbench.process.child import Child, Ended, Template
+from gridbench.process.inside import OPEN_FILES
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.template import Template
 
 _LONG = 30.0  # seconds that nothing here takes
 
@@ -25,7 +24,7 @@ _MODULE = """
 import os, sys, time
 from pathlib import Path
 from gridbench.process.inside import serve
-from gridbench.process.lines import Lines
+from gridbench.process.messages import LineChannel
 
 with open(Path(__file__).with_name("imports"), "a") as file:
     file.write("once\\n")
@@ -38,7 +37,7 @@ def prepare(*arguments):
 def main(descriptor):
     global runs
     runs += 1
-    lines = Lines(serve(descriptor))
+    lines = LineChannel(serve(descriptor))
     lines.send([os.getpid(), os.getsid(0), runs])
     wanted = lines.receive()
     if wanted == "prepared":
@@ -60,7 +59,7 @@ if __name__ == "__main__":
 _PARENT = """
 import time
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.template import Template
+from gridbench.process.child import Template
 template = Template("module_of_test")
 with Leftovers():
     child = template.child()
@@ -139,7 +138,7 @@ def test_copies_and_new_processes_have_as_much_room_for_files_as_a_script(
 ) -> None:
     for start in (template.child, lambda: Child("module_of_test")):
         child = start()
-        assert room(child) >= FILES
+        assert room(child) >= OPEN_FILES
         child.end(leftovers, patience=_LONG)
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbench.errors import InputError
-from gridbench.hosts.hosts_file import Host, Placement, place, read_hosts
+from gridbench.hosts.hosts_file import HostSlots, Placement, place, read_hosts
 from gridbench.quantities import MOST_ELEMENTS, Counts, Texts
 from gridbench.read_config import LARGEST
 from gridbench.schema import keys_of, read_parameters, record_of
@@ -147,7 +147,7 @@ def test_any_host_file_is_read_or_refused(path: Path, text: str) -> None:
 
 # ---- Where workers go
 
-SEVEN = [Host(f"node{n}", 8) for n in range(1, 8)]
+SEVEN = [HostSlots(f"node{n}", 8) for n in range(1, 8)]
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4, 5, 6, 7])
@@ -164,14 +164,14 @@ def test_more_workers_are_spread_evenly(workers: int) -> None:
 
 
 def test_one_host_can_be_filled_after_the_other() -> None:
-    few = [Host("a", 2), Host("b", 3)]
+    few = [HostSlots("a", 2), HostSlots("b", 3)]
     assert place(few, 4, "fill") == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
     assert place(few, 4) == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
     assert place(few, 5)[-1] == ("b", 2)
 
 
 def test_more_workers_than_cores_have_to_be_wanted() -> None:
-    few = [Host("a", 1), Host("b", 3)]
+    few = [HostSlots("a", 1), HostSlots("b", 3)]
     with pytest.raises(InputError) as caught:
         place(few, 5)
     assert "5 workers cannot have a core each: the 2 hosts have 4 cores" in caught.value.what
@@ -190,7 +190,7 @@ def test_more_workers_than_cores_have_to_be_wanted() -> None:
 def test_every_worker_has_a_place_of_its_own(
     cores: list[int], workers: int, placement: Placement
 ) -> None:
-    known = [Host(str(n), count) for n, count in enumerate(cores)]
+    known = [HostSlots(str(n), count) for n, count in enumerate(cores)]
     found = place(known, workers, placement, oversubscribe=True)
     assert len(set(found)) == workers
     used = Counter(host for host, _ in found)

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from rich.console import Console
 
+from gridbench.hosts.hosts_file import HostChoice
 from gridbench.hosts.place import open_place
-from gridbench.hosts.where import Where
 from gridbench.sync.experiment import planned_tasks
 from gridbench.sync.options import SyncParameters
 from gridbench.sync.record import FILE, FORM, PlannedRound, Round, Status
@@ -336,7 +336,7 @@ def left_behind(folder: Path) -> list[int]:
 def test_a_host_that_is_lost_loses_its_tasks_until_it_is_back() -> None:
     assert not sshd.why_not()
     with sshd.Rig(2) as rig:
-        where = Where(names=tuple(servers_of(rig)))
+        where = HostChoice(names=tuple(servers_of(rig)))
         parameters = SyncParameters(task="/bin/true", workers=(2,))
         planned: list[list[Status]] = []
         with open_place(where, 2, Console(quiet=True), TaskGroup) as place:

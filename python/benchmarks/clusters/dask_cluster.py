@@ -10,7 +10,7 @@ from distributed import Client
 
 from benchmarks.clusters.client import ClusterJob, ClusterPrograms
 from gridbench.engines.dask_engine import SETTINGS, DaskEngine
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON
 
 
 class DaskCluster(DaskEngine):

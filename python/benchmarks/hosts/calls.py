@@ -18,7 +18,7 @@ from benchmarks.requirements import missing_links
 from gridbench.bench.points import Points
 from gridbench.bench.programs import numbers
 from gridbench.formats import bit_rate, round_amount
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON
 from gridbench.process.memory import tree
 from gridbench_testbed.links import iproute
 from gridbench_testbed.links.network import Network

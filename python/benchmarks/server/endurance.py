@@ -12,7 +12,7 @@ from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, nois
 from benchmarks.server.clients import PROGRAMS, Clients, Together, calls
 from benchmarks.server.latency import programs
 from gridbench.bench.points import Points
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Histogram
 from gridbench_testbed.services.gridrpc_server import GridrpcServer

@@ -26,7 +26,7 @@ from benchmarks.server.clients import PROGRAMS, Clients, calls
 from benchmarks.server.latency import programs
 from gridbench.bench.points import Points
 from gridbench.engines.environments import launch_of
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON
 from gridbench_testbed.daemons import free_ports
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 

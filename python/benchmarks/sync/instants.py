@@ -18,8 +18,8 @@ from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, nois
 from benchmarks.requirements import launch_with_benchmarks, missing_engine, missing_sshd, output_of
 from gridbench.bench.points import Points
 from gridbench.formats import as_given
+from gridbench.hosts.hosts_file import HostChoice
 from gridbench.hosts.place import Place, open_place
-from gridbench.hosts.where import Where
 from gridbench.sync.experiment import planned_tasks
 from gridbench.sync.figures import RoundFigures, figures_of
 from gridbench.sync.options import SyncParameters
@@ -84,7 +84,7 @@ class Workers:
 @contextlib.contextmanager
 def workers_at(workers: int, servers: Sequence[str] = ()) -> Iterator[Workers]:
     """So many, on this machine or on the hosts of these servers."""
-    where = Where(names=tuple(servers))
+    where = HostChoice(names=tuple(servers))
     with open_place(where, workers, Console(quiet=True), TaskGroup) as place:
         yield Workers(place, workers)
 

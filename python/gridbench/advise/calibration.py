@@ -22,7 +22,7 @@ from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Observation, Situation, observe
 from gridbench.model.terms import Shape
-from gridbench.process.template import Template
+from gridbench.process.child import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import ScenarioCase

@@ -38,7 +38,7 @@ from gridbench.model.sources import read_source
 from gridbench.pages.document import write_page
 from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
-from gridbench.process.template import Template
+from gridbench.process.child import Template
 from gridbench.run.machine import usable_processors
 from gridbench.run.participants import find_participant
 from gridbench.scenario.run_case import RUNS_CASES

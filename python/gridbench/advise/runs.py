@@ -21,9 +21,9 @@ from gridbench.formats import counted
 from gridbench.machine.judgement import judged
 from gridbench.machine.load import ClockReading
 from gridbench.model.observation import Observation
+from gridbench.process.child import Template
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.report.source import place
 from gridbench.run.client import EngineFacts

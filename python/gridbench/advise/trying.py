@@ -20,7 +20,7 @@ from gridbench.formats import about, as_given, counted, duration
 from gridbench.machine.judgement import DISTURBED
 from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel
-from gridbench.process.template import Template
+from gridbench.process.child import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
 from gridbench.scenario.grids import ScenarioCase, TaskTimes

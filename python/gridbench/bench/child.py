@@ -22,7 +22,7 @@ import time
 
 from gridbench.bench.client import EngineClient, LimitReached, NotStarted, Unable, one_line
 from gridbench.process.inside import serve
-from gridbench.process.lines import Lines
+from gridbench.process.messages import LineChannel
 
 TYPE_CHECKING = False
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def main(descriptor: str, session: str) -> None:
     """Measure all items of the session."""
     description = json.loads(session)
-    lines = Lines(serve(descriptor, unwinds=not description["client"]))
+    lines = LineChannel(serve(descriptor, unwinds=not description["client"]))
     for name in description["imports"]:
         importlib.import_module(name)
     if not description["client"]:
@@ -57,7 +57,7 @@ def main(descriptor: str, session: str) -> None:
     os._exit(0)
 
 
-def _serve(client: EngineClient | None, items: list[dict[str, Any]], lines: Lines) -> None:
+def _serve(client: EngineClient | None, items: list[dict[str, Any]], lines: LineChannel) -> None:
     described = False
     for number, item in enumerate(items):
         while True:

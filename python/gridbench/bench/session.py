@@ -21,8 +21,8 @@ from gridbench.formats import as_given
 from gridbench.machine.judgement import judged
 from gridbench.machine.load import Load, OrphanCpu
 from gridbench.process.child import Child, Ended
+from gridbench.process.children import PythonLaunch
 from gridbench.process.inside import GRACE
-from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers, told
 from gridbench_testbed.links.owners import remove_leftovers
 
@@ -149,7 +149,7 @@ class Runner:
     ) -> None:
         self._end_process()
 
-    def measure(self, session: Session, item: Item, launch: Launch, number: int) -> DataPoint:
+    def measure(self, session: Session, item: Item, launch: PythonLaunch, number: int) -> DataPoint:
         """The point of an item in round `number`: the least disturbed of its repetitions. Raises
         Stopped."""
         if self._session != (session, number):
@@ -171,7 +171,9 @@ class Runner:
             self._repeats.spend(time.monotonic() - began)
         return best
 
-    def _attempt(self, session: Session, item: Item, launch: Launch, number: int) -> DataPoint:
+    def _attempt(
+        self, session: Session, item: Item, launch: PythonLaunch, number: int
+    ) -> DataPoint:
         if self._not_started is not None:
             failed = self._not_started
             return replace(
@@ -217,7 +219,7 @@ class _Failure(Exception):
 class _SessionProcess:
     """The client process of a session, and the messages to and from it."""
 
-    def __init__(self, session: Session, launch: Launch, limits: Limits) -> None:
+    def __init__(self, session: Session, launch: PythonLaunch, limits: Limits) -> None:
         self.failed = False
         """Whether it can measure no more."""
         self._session = session

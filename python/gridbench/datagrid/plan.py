@@ -13,8 +13,8 @@ from gridbench.datagrid.record import DataGridCase, Loop, Updates
 from gridbench.datagrid.workload import DataGridWorkload
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted, rounded
+from gridbench.hosts.hosts_file import HostChoice
 from gridbench.hosts.place import near
-from gridbench.hosts.where import Where
 from gridbench.jsonl_store import latest
 from gridbench.machine.judgement import disturbed
 from gridbench.quantities import MB
@@ -65,7 +65,7 @@ class DataGridWork:
     """None: what starting costs is in the measurement."""
     available: int
     """Bytes of memory of this machine that could be used when it was asked for."""
-    where: Where = field(default_factory=Where)
+    where: HostChoice = field(default_factory=HostChoice)
 
     @property
     def elsewhere(self) -> bool:

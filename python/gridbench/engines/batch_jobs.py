@@ -26,7 +26,7 @@ from gridbench.engines.environments import ONE_THREAD
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.job_files import read_result, store_argument
 from gridbench.engines.python_tasks import one_line
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON
 from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
 
 _LOOK_EVERY = 0.02  # seconds between two looks for results

@@ -30,7 +30,7 @@ from gridbench.engines.installing import (
     run_logged,
 )
 from gridbench.errors import InputError
-from gridbench.process.launch import PYTHON, Launch
+from gridbench.process.children import PYTHON, PythonLaunch
 
 MARKER = "gridbench-installed.txt"
 """Written last into an environment: the requirements that it was made from."""
@@ -162,18 +162,18 @@ def environment(name: str) -> Environment | None:
     return Environment(name) if (_REQUIREMENTS / f"{name}.txt").is_file() else None
 
 
-def our_launch() -> Launch:
+def our_launch() -> PythonLaunch:
     """This Python, with the variables that clients of engines have."""
-    return Launch([*PYTHON], os.environ | VARIABLES)
+    return PythonLaunch([*PYTHON], os.environ | VARIABLES)
 
 
-def launch_of(name: str) -> Launch:
+def launch_of(name: str) -> PythonLaunch:
     """The Python of the engine `name`. InputError if its environment cannot be used."""
     found = environment(name)
     if found is None:
         return our_launch()
     found.require()
-    return Launch(found.command(), found.variables())
+    return PythonLaunch(found.command(), found.variables())
 
 
 def folder_with(root: Path, *packages: Path) -> Path:

@@ -18,7 +18,7 @@ from gridbench.engines.functions import Chunk, FunctionEngine
 from gridbench.engines.python_tasks import perform
 from gridbench.engines.servers import Servers
 from gridbench.native import module
-from gridbench.process.fd_limit import make_room_for_files
+from gridbench.process.inside import make_room_for_files
 from gridbench.workload import calls
 from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.task import TaskResult

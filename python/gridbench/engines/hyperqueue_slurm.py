@@ -25,8 +25,7 @@ from hyperqueue.cluster import WorkerConfig
 
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.hyperqueue_engine import HyperQueueEngine
-from gridbench.process.children import children_of, temporary_files_in
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON, children_of, temporary_files_in
 from gridbench_testbed.batch import slurm
 
 READY = "server-folder"

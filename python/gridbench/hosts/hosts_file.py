@@ -1,4 +1,4 @@
-"""The host file: which hosts there are, how many cores each has, and where workers go.
+"""Hosts that a user names: the host file, and where workers go.
 
     # A line may be as in the files of any of these:
     node1 8               name and cores
@@ -41,7 +41,7 @@ _LIMITS = ("max_slots", "max-slots")
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostSlots:
     """A line of the file, or several of the same host."""
 
     name: str
@@ -49,7 +49,7 @@ class Host:
     cores: int
 
 
-def read_hosts(path: Path) -> tuple[Host, ...]:
+def read_hosts(path: Path) -> tuple[HostSlots, ...]:
     """The hosts of a file, in its order. InputError names file, line and remedy."""
     lines = read_text(path, "host file", _REMEDY).splitlines()
     cores: dict[str, int] = {}
@@ -66,11 +66,11 @@ def read_hosts(path: Path) -> tuple[Host, ...]:
             raise InputError(str(error), file=path, line=number, remedy=_FORMS) from None
     if not cores:
         raise InputError("names no host", file=path, remedy=_REMEDY)
-    return tuple(Host(name, count) for name, count in cores.items())
+    return tuple(HostSlots(name, count) for name, count in cores.items())
 
 
 def place(
-    hosts: Sequence[Host],
+    hosts: Sequence[HostSlots],
     workers: int,
     placement: Placement = "spread",
     *,
@@ -99,12 +99,12 @@ def place(
     return found
 
 
-def _spread(hosts: Sequence[Host]) -> Iterator[Host]:
+def _spread(hosts: Sequence[HostSlots]) -> Iterator[HostSlots]:
     most = max(host.cores for host in hosts)
     return (host for level in range(most) for host in hosts if level < host.cores)
 
 
-def _filled(hosts: Sequence[Host]) -> Iterable[Host]:
+def _filled(hosts: Sequence[HostSlots]) -> Iterable[HostSlots]:
     return chain.from_iterable([host] * host.cores for host in hosts)
 
 
@@ -146,3 +146,31 @@ def _cores(text: str) -> int:
         return parse_whole(text, 1, MOST_CORES)
     except ValueError as error:
         raise ValueError(f"the number of cores {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChoice:
+    """Which hosts; by default this machine."""
+
+    hosts: tuple[HostSlots, ...] = ()
+    """Of a host file; they are reached by ssh."""
+    grid: Path | None = None
+    """A grid.toml, whose servers are used."""
+    names: tuple[str, ...] = ()
+    """Which of them; or URLs."""
+    emulated: str | None = None
+    """The kind of cluster that gridbench starts on this machine; None: none."""
+    nodes: int = 4
+    """Of that."""
+    patience: float = 180.0
+    """Seconds until all hosts have to be there."""
+
+    def record(self) -> dict[str, object]:
+        """For the header of results."""
+        return {
+            "hosts": {host.name: host.cores for host in self.hosts},
+            "grid": None if self.grid is None else str(self.grid.resolve()),
+            "servers": list(self.names),
+            "emulated": self.emulated,
+            "nodes": self.nodes if self.emulated else None,
+        }

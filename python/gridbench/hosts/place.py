@@ -13,8 +13,7 @@ from rich.console import Console
 
 import gridrpc
 from gridbench.errors import InputError
-from gridbench.hosts.hosts_file import Host
-from gridbench.hosts.where import Where
+from gridbench.hosts.hosts_file import HostChoice, HostSlots
 from gridbench.terminal import say
 from gridbench_testbed.cluster import emulated
 from gridrpc._native import processors
@@ -46,7 +45,7 @@ class Remote(Protocol):
 class Member:
     """A host with its remote object."""
 
-    host: Host
+    host: HostSlots
     server: str | None
     """As the grid knows it; None: this machine, without a server."""
     remote: Any = None
@@ -105,7 +104,7 @@ class Place:
 
 @contextlib.contextmanager
 def open_place(
-    where: Where, most: int, console: Console, kind: type[Remote], *arguments: object
+    where: HostChoice, most: int, console: Console, kind: type[Remote], *arguments: object
 ) -> Iterator[Place]:
     """The place, with its remote objects. `most`: cores that are used of all hosts together.
     InputError if its hosts do not come."""
@@ -147,14 +146,14 @@ def _tell(place: Place, console: Console) -> None:
             )
 
 
-def near(where: Where) -> bool:
+def near(where: HostChoice) -> bool:
     """Whether all workers are on this machine, and need no server."""
     away = where.emulated is not None or where.grid is not None or bool(where.names)
     return not away and all(host.name in _LOCAL for host in where.hosts)
 
 
 def _settings(
-    where: Where, most: int, stack: contextlib.ExitStack
+    where: HostChoice, most: int, stack: contextlib.ExitStack
 ) -> tuple[dict[str, Any], int | None]:
     """Those of the grid; and cores of each host, if neither the user nor the grid tells them."""
     if where.emulated is not None:
@@ -169,21 +168,21 @@ def _settings(
     return {"servers": [_by_ssh(host) for host in where.hosts]}, None
 
 
-def _by_ssh(host: Host) -> str:
+def _by_ssh(host: HostSlots) -> str:
     if host.name in _LOCAL:
         return "local://localhost?workers=1"
     return f"ssh://{quote(host.name, safe='@:[]')}?{urlencode({'workers': 1})}"
 
 
-def _members(grid: gridrpc.Grid, where: Where, cores: int | None) -> list[Member]:
+def _members(grid: gridrpc.Grid, where: HostChoice, cores: int | None) -> list[Member]:
     states = grid.hosts()
     if not states:
         own = sum(host.cores for host in where.hosts) or processors()
-        return [Member(Host(platform.node(), own), None)]
+        return [Member(HostSlots(platform.node(), own), None)]
     known = {host.name.rpartition("@")[2]: host.cores for host in where.hosts}
     return [
         Member(
-            Host(state.host, cores or known.get(state.host.rpartition("@")[2], state.ready)),
+            HostSlots(state.host, cores or known.get(state.host.rpartition("@")[2], state.ready)),
             state.host,
         )
         for state in states

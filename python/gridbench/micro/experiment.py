@@ -37,7 +37,7 @@ from gridbench.micro.results import results_of
 from gridbench.micro.sessions import Elsewhere, sessions_of
 from gridbench.micro.workloads import LIMITS, PYTHON, WORKLOADS, C, Sizes, case_of, check_workloads
 from gridbench.printing import Printing
-from gridbench.process.launch import Launch
+from gridbench.process.children import PythonLaunch
 from gridbench.process.leftovers import Leftovers
 from gridbench.provisional import answer_record
 from gridbench.quantities import AUTO
@@ -269,7 +269,7 @@ class UsableSessions:
     """The sessions that can be run."""
 
     sessions: list[Session]
-    launches: dict[str, Launch]
+    launches: dict[str, PythonLaunch]
     """By engine."""
     refusals: list[DataPoint]
     """What cannot be measured, with the reason: the engine is missing, or cannot do it."""
@@ -337,7 +337,7 @@ def reason(cannot: Mapping[str, str], workload: str, parameters: dict[str, Any])
     return cannot.get(case_of(workload, parameters)) or cannot.get(workload) or ""
 
 
-def _cannot(place: str, launch: Launch) -> dict[str, str]:
+def _cannot(place: str, launch: PythonLaunch) -> dict[str, str]:
     """What an engine cannot do: reasons by workload. It is asked in the Python that it lives in.
     ValueError if it cannot be loaded."""
     try:

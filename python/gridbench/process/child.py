@@ -12,22 +12,23 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any, Self
 
-from gridbench.process.adopted import Started
-from gridbench.process.launch import PYTHON, Launch
+from gridbench.process.children import PYTHON, AdoptedProcess, ChildProcess, PythonLaunch
+from gridbench.process.copying import PID
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.lines import Lines
-from gridbench.process.objects import Objects
+from gridbench.process.messages import LineChannel, ObjectChannel
 
 _WIDTH = 300  # characters of a line that are shown
 
 
-class Log:
+class OutputFile:
     """An unnamed file for the output of a process."""
 
     def __init__(self) -> None:
@@ -69,12 +70,12 @@ class Child:
         module: str,
         arguments: Sequence[str] = (),
         *,
-        launch: Launch | None = None,
-        channel: type[Lines] | type[Objects] = Lines,
+        launch: PythonLaunch | None = None,
+        channel: type[LineChannel] | type[ObjectChannel] = LineChannel,
     ) -> None:
         """`launch`: the Python that has the module; None: this one. `channel`: what messages are;
         the module uses the same."""
-        launch = launch or Launch([*PYTHON], dict(os.environ))
+        launch = launch or PythonLaunch([*PYTHON], dict(os.environ))
 
         def command(theirs: int) -> list[str]:
             return [*launch.command, "-m", module, str(theirs), *arguments]
@@ -88,22 +89,22 @@ class Child:
         """A program that is not of gridbench's, in this folder: it has the socket as its standard
         input and output, with a line of JSON for each message. OSError if it cannot be executed."""
         child = cls.__new__(cls)
-        child._start(lambda _: list(command), variables, Lines, folder=folder)
+        child._start(lambda _: list(command), variables, LineChannel, folder=folder)
         return child
 
     @classmethod
-    def started_by(cls, start: Callable[[int, int], Started]) -> Self:
+    def started_by(cls, start: Callable[[int, int], ChildProcess]) -> Self:
         """A process that `start` makes of the descriptors of its socket and of its output. What
         that raises, this does."""
         child = cls.__new__(cls)
-        child._begin(start, Lines)
+        child._begin(start, LineChannel)
         return child
 
     def _start(
         self,
         command: Callable[[int], list[str]],
         variables: Mapping[str, str],
-        channel: type[Lines] | type[Objects],
+        channel: type[LineChannel] | type[ObjectChannel],
         *,
         folder: Path | None = None,
     ) -> None:
@@ -127,10 +128,10 @@ class Child:
 
     def _begin(
         self,
-        start: Callable[[int, int], Started],
-        channel: type[Lines] | type[Objects],
+        start: Callable[[int, int], ChildProcess],
+        channel: type[LineChannel] | type[ObjectChannel],
     ) -> None:
-        self._log = Log()
+        self._log = OutputFile()
         ours, theirs = socket.socketpair()
         self._channel = channel(ours.detach())
         with theirs:
@@ -211,3 +212,59 @@ class Child:
         if not self.wait(_EXIT):
             return "has closed the connection"
         return ending(self.process.wait())
+
+
+class Template:
+    """A process that has imported a module, for children that run it (`gridbench.process.copying`).
+
+    With `arguments`, it has called the module's `prepare` with them as well.
+
+    It has to be made before `Leftovers` is active, which would take it for one of them, and is used
+    while that is: copies are adopted.
+    """
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._module = module
+        self._requests, theirs = socket.socketpair()
+        with theirs:
+            number = theirs.fileno()
+            self._process = subprocess.Popen(
+                [
+                    *PYTHON,
+                    "-m",
+                    "gridbench.process.copying",
+                    str(number),
+                    module,
+                    *arguments,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[number],
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._requests.close()
+        self._process.wait()
+
+    def child(self) -> Child:
+        """A copy; a new process, if there can be no copy any more."""
+        with contextlib.suppress(OSError):
+            return Child.started_by(self._copy)
+        return Child(self._module)
+
+    def _copy(self, theirs: int, output: int) -> AdoptedProcess:
+        socket.send_fds(self._requests, [b"1"], [theirs, output])
+        pid = self._requests.recv(PID, socket.MSG_WAITALL)
+        if len(pid) < PID:
+            raise OSError(f"process {self._process.pid} of {self._module} has ended")
+        return AdoptedProcess(int.from_bytes(pid, sys.byteorder))

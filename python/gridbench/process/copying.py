@@ -5,7 +5,7 @@
 A copy begins with what a new process has after the same imports, and a fifth of a second sooner.
 With arguments, the module's `prepare` is called with them, for what copies would all have to do
 before anything is measured. It must start no threads: copies would not have them.
-`gridbench.process.template` is the other side.
+`gridbench.process.child` is the other side.
 """
 
 from __future__ import annotations

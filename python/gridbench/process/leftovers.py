@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from gridbench.process.adopted import Started
-from gridbench.process.children import children_of, descendants_of
+from gridbench.process.children import ChildProcess, children_of, descendants_of
 
 _SET_CHILD_SUBREAPER = 36  # of prctl(2)
 _FIRST_POLL, _POLL = 0.001, 0.02  # seconds between looks, at first and at most
@@ -44,7 +43,7 @@ class Leftovers:
     ) -> None:
         _adopt_orphans(False)
 
-    def end(self, started: Started | None = None, *, patience: float = 5.0) -> list[str]:
+    def end(self, started: ChildProcess | None = None, *, patience: float = 5.0) -> list[str]:
         """End all that has come to descend from this process since it became active.
 
         `started`, if it still runs, is given no time and does not count. The others have `patience`

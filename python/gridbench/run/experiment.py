@@ -25,7 +25,7 @@ from gridbench.formats import about, duration, spread
 from gridbench.jsonl_store import Header
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
-from gridbench.process.fd_limit import make_room_for_files
+from gridbench.process.inside import make_room_for_files
 from gridbench.run.client import EngineFacts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.options import ROUNDS_LIMIT, RunParameters

@@ -20,7 +20,7 @@ from gridbench.engines.registry import GROUP, make_engine
 from gridbench.errors import InputError
 from gridbench.process.inside import end_now, serve
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.objects import Objects
+from gridbench.process.messages import ObjectChannel
 from gridbench.run.client import GLANCE, Close, Closed, Failed, LocalClient, News, Pass, facts_of
 from gridbench.run.exchange import EngineFailure
 
@@ -28,7 +28,7 @@ _FOR_EVER = 1e9
 
 
 class _Host:
-    def __init__(self, channel: Objects) -> None:
+    def __init__(self, channel: ObjectChannel) -> None:
         self._channel = channel
         self._commands: queue.SimpleQueue[Pass | Close] = queue.SimpleQueue()
         threading.Thread(target=self._listen, name="listen", daemon=True).start()
@@ -91,7 +91,7 @@ def _plain(description: dict[str, Any]) -> dict[str, Any]:
 def main(descriptor: str, name: str, value: str, workers: str, warm: str) -> None:
     """Serve until the end."""
     with Leftovers():
-        host = _Host(Objects(serve(descriptor)))
+        host = _Host(ObjectChannel(serve(descriptor)))
         host.serve(EntryPoint(name, value, GROUP), int(workers), warm == "warm")
 
 

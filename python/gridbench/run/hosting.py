@@ -10,9 +10,9 @@ from typing import Any
 from gridbench.engines.environments import launch_of
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.process.adopted import Started
 from gridbench.process.child import Child, Ended
-from gridbench.process.objects import Objects
+from gridbench.process.children import ChildProcess
+from gridbench.process.messages import ObjectChannel
 from gridbench.run.client import (
     GLANCE,
     Client,
@@ -46,11 +46,11 @@ class HostedClient(Client):
         self._closed: Closed | None = None
         arguments = (point.name, point.value, str(workers), "warm" if warm else "cold")
         self._child = Child(
-            "gridbench.run.host", arguments, launch=launch_of(point.name), channel=Objects
+            "gridbench.run.host", arguments, launch=launch_of(point.name), channel=ObjectChannel
         )
 
     @property
-    def process(self) -> Started:
+    def process(self) -> ChildProcess:
         """The process in which the client is."""
         return self._child.process
 

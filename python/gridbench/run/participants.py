@@ -13,7 +13,7 @@ from gridbench.engines.environments import Environment, environment
 from gridbench.engines.registry import find_engine, make_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
-from gridbench.process.adopted import Started
+from gridbench.process.children import ChildProcess
 from gridbench.run.client import Client, EngineFacts, LocalClient, facts_of
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
@@ -47,7 +47,7 @@ class Participant(abc.ABC):
         """What has to be known beforehand. InputError if the engine cannot be used."""
 
     @abc.abstractmethod
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, ChildProcess | None]:
         """A new client of it, and the process in which that is, if not in this one."""
 
     @abc.abstractmethod
@@ -96,7 +96,7 @@ class _Here(Participant):
     def facts(self, workers: int, *, warm: bool) -> EngineFacts:
         return facts_of(self._engine, asdict(self._engine.describe()), workers, warm=warm)
 
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, ChildProcess | None]:
         del workers, warm
         if self._opened:  # an engine starts and ends once
             self._engine = make_engine(self._point)
@@ -114,7 +114,7 @@ class _Here(Participant):
 class _Beside(_Here):
     """An engine of this Python whose client is in another process."""
 
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, ChildProcess | None]:
         client = HostedClient(self._point, workers=workers, warm=warm)
         return client, client.process
 
@@ -153,7 +153,7 @@ class _Elsewhere(Participant):
             client.process.kill()
             client.process.wait()
 
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, ChildProcess | None]:
         client = HostedClient(self._point, workers=workers, warm=warm)
         return client, client.process
 

@@ -23,7 +23,7 @@ from gridbench.errors import InputError
 from gridbench.machine.load import Load
 from gridbench.process.inside import serve
 from gridbench.process.interrupt import Interrupt
-from gridbench.process.lines import Lines
+from gridbench.process.messages import LineChannel
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
 from gridbench.run.machine import machine_facts, versions
@@ -113,7 +113,7 @@ def _one_line(text: str) -> str:
 
 def main(descriptor: str) -> None:
     """Carry out the order; one message for bad input."""
-    lines = Lines(serve(descriptor))
+    lines = LineChannel(serve(descriptor))
     try:
         answer = carry_out(from_record(CaseOrder, lines.receive()))
     except InputError as error:

@@ -11,8 +11,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.names import default_engine
 from gridbench.errors import InputError
-from gridbench.links.link_option import DEFAULT_LINK
-from gridbench.links.rates import LINK_RATE, parse_rate
+from gridbench.links.options import DEFAULT_LINK, LINK_RATE, parse_rate
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import (

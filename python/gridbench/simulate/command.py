@@ -14,7 +14,7 @@ from gridbench.atomic_write import write_file
 from gridbench.engines.names import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size
-from gridbench.links.rates import parse_rate
+from gridbench.links.options import parse_rate
 from gridbench.pages.document import write_page
 from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing

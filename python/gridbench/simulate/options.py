@@ -12,7 +12,7 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.names import DEFAULT_ENGINE
-from gridbench.links.link_option import DEFAULT_LINK
+from gridbench.links.options import DEFAULT_LINK
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import FLAG, PATH, SECONDS, SIZE, TEXT, Count, Quantity
 from gridbench.schema import declarations, option, options_of, read_parameters

@@ -8,7 +8,7 @@ from typing import Any
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, whole
-from gridbench.links.rates import parse_rate
+from gridbench.links.options import parse_rate
 from gridbench.quantities import (
     LONGEST_TIME,
     Count,

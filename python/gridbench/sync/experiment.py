@@ -15,7 +15,7 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
-from gridbench.hosts.hosts_file import Host, place
+from gridbench.hosts.hosts_file import HostSlots, place
 from gridbench.hosts.place import Member, Place, near, open_place
 from gridbench.machine.judgement import Watch
 from gridbench.printing import Printing
@@ -178,11 +178,11 @@ def list_rounds(experiment: SyncExperiment, printing: Printing) -> None:
     grid or a cluster have numbers instead of names."""
     where, parameters = experiment.where, experiment.parameters
     cores = usable_processors()
-    hosts = where.hosts or (Host(platform.node(), cores),)
+    hosts = where.hosts or (HostSlots(platform.node(), cores),)
     counts = parameters.workers or (sum(host.cores for host in hosts),)
     if where.emulated or where.grid or where.names:
         nodes = where.nodes if where.emulated else 1
-        hosts = tuple(Host(f"host-{n + 1}", -(-max(counts) // nodes)) for n in range(nodes))
+        hosts = tuple(HostSlots(f"host-{n + 1}", -(-max(counts) // nodes)) for n in range(nodes))
     members = [Member(host, None if near(where) else host.name) for host in hosts]
     rows: list[dict[str, Any]] = []
     for one in experiment.rounds_with(counts):

@@ -16,7 +16,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.printing import json_option, print_json
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON
 from gridbench.quantities import LONGEST_TIME, MOST_TASKS, SIZE, Count, Duration, Quantity
 from gridbench.schema import declarations, option, option_from
 from gridbench.workload.body import PROGRAM, SLEEP, SPIN, is_library

@@ -31,7 +31,7 @@ from gridbench.bench.client import (
 )
 from gridbench.bench.programs import numbers
 from gridbench.formats import as_given
-from gridbench.process.launch import PYTHON
+from gridbench.process.children import PYTHON
 from gridbench.statistics.series import Histogram
 from gridbench.workload.calls import null, same, take
 
