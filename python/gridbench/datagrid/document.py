@@ -14,9 +14,7 @@ from gridbench.datagrid.comparisons import (
     sweeps_of,
 )
 from gridbench.datagrid.conclusions import clients_part, headline, notices, races, subheading
-from gridbench.datagrid.figures import CaseFigures
 from gridbench.datagrid.record import DataGridCase
-from gridbench.formats import amount, counted, percent, processors, size
 from gridbench.jsonl_store import Header
 from gridbench.pages.chart import Chart
 from gridbench.pages.document import (
@@ -32,7 +30,7 @@ from gridbench.pages.document import (
     TableBlock,
     Text,
 )
-from gridbench.pages.table import Column, Table, table_of
+from gridbench.pages.table import Table
 
 _AXES: dict[Axis, tuple[str, str]] = {
     "ObjectSize": ("Object size", "Scenario 1: object size"),
@@ -41,7 +39,6 @@ _AXES: dict[Axis, tuple[str, str]] = {
 }
 _MOST_LOOPS = 6
 """Charts of closed and open loops."""
-_MOST_ERRORS = 3
 _RANGES = 186
 """Characters of a line from which on a terminal has room for the ranges."""
 _TERMS = (
@@ -349,10 +346,6 @@ def _tasks(groups: Sequence[RepeatedCase]) -> Section:
         for charts in made
     ]
     many = len(shown) < sum(group.measured for group in groups)
-    columns: list[Column[RepeatedCase]] = [
-        Column("run", _shown_name),
-        Column("about", lambda group: _about(*group.shown)),
-    ]
     return Section(
         "case",
         "One case, task by task",
@@ -364,7 +357,7 @@ def _tasks(groups: Sequence[RepeatedCase]) -> Section:
             *(one for one in choices if one.charts),
             TableBlock(
                 "These runs",
-                table_of(columns, shown, style="left"),
+                tables.runs_table([(_shown_name(one), one) for one in shown]),
                 folded=True,
                 otherwise="No case has tasks that could be shown.",
                 media=PAGE,
@@ -378,47 +371,6 @@ def _shown_name(group: RepeatedCase) -> str:
     case, _ = group.shown
     run = f", run {case.repeat + 1}" if len(group.cases) > 1 else ""
     return f"{case.name}{run}"
-
-
-def _about(case: DataGridCase, found: CaseFigures) -> str:
-    """What a reader has to know of the run."""
-    process = "process" if case.processes == 1 else "processes"
-    told = [
-        f"{case.title} {case.version}; {counted(int(case.parameters.get('NTasks', 0)), 'task')},"
-        f" {counted(found.operations, 'operation')} in {amount(case.seconds, 's')}"
-        f" by {counted(case.clients, 'client')} in {case.processes} client {process},"
-        f" {case.placed}."
-    ]
-    if case.cluster_in:
-        told.append(f"All members worked together after {amount(case.cluster_in, 's')}.")
-    if case.clients_in:
-        told.append(f"Clients were connected after {amount(case.clients_in, 's')}.")
-    if (load := case.loading) is not None:
-        told.append(
-            f"{counted(load.objects, 'object')} ({size(load.bytes)}) were stored in"
-            f" {amount(load.seconds, 's')}."
-        )
-    if (warm := case.warm_up) is not None:
-        steady = "steady" if warm.steady else "not steady"
-        told.append(f"Warm-up {amount(warm.seconds, 's')}, {steady} at its end.")
-    if case.seconds > 0 and case.client_cpu > 0:
-        told.append(
-            f"Client processes used {processors(case.client_cpu / case.seconds)} processors, and"
-            f" collected garbage for {percent(case.client_gc / case.seconds)} of the time."
-        )
-    if case.conflicts:
-        told.append(f"Atomic updates were tried again {case.conflicts:,} times.")
-    outcome = found.correctness.outcome
-    checked = outcome != "not checked"
-    shown = tables.OUTCOMES[outcome]
-    told.append(f"The data are {shown}." if checked else "The data were not checked.")
-    if found.steadiness.steady is None and not case.kill:
-        told.append("It was too short to judge whether throughput was steady.")
-    if found.verdict == "invalid":
-        told.append(f"Not valid: {'; '.join(found.reasons)}.")
-    frequent = sorted(case.errors.items(), key=lambda error: -error[1])[:_MOST_ERRORS]
-    told += [f"{times:,} × {text}." for text, times in frequent]
-    return " ".join(told)
 
 
 def _method(groups: Sequence[RepeatedCase], cases: Sequence[DataGridCase]) -> Section:

@@ -19,6 +19,7 @@ from gridbench.datagrid.record import (
     DataGridCase,
     Latencies,
     Loading,
+    WarmUp,
 )
 from gridbench.datagrid.windows import FEWEST, Dip
 from gridbench.datagrid.workload import label_shown, size_shown
@@ -29,6 +30,7 @@ from gridbench.formats import (
     counted,
     digits,
     percent,
+    processors,
     size,
     times,
     whole,
@@ -50,6 +52,7 @@ OUTCOMES = {
     "lost": "incomplete",
     "not checked": "not checked",
 }
+_MOST_ERRORS = 3
 SLIDES = "Coherence, slides"
 """The name of the published figures."""
 
@@ -316,6 +319,47 @@ def trouble_table(groups: Iterable[RepeatedCase]) -> Table:
     return table_of(columns, rows, style="left")
 
 
+def runs_table(shown: Iterable[tuple[str, RepeatedCase]]) -> Table:
+    """The run in the middle of each case, by its name."""
+    rows = [(name, *group.shown) for name, group in shown]
+
+    def steady(row: _Shown) -> str | None:
+        def told(warm: WarmUp) -> str:
+            return f"{amount(warm.seconds, 's')}, {'' if warm.steady else 'not '}steady"
+
+        return _of(row[1].warm_up, told)
+
+    def used(row: _Shown) -> str | None:
+        cpu, seconds = row[1].client_cpu, row[1].seconds
+        return processors(cpu / seconds) if cpu > 0 and seconds > 0 else None
+
+    columns: list[Column[_Shown]] = [
+        Column("run", lambda row: row[0]),
+        Column("where", lambda row: row[1].placed),
+        Column("version", lambda row: row[1].version),
+        Column("tasks", lambda row: int(row[1].parameters.get("NTasks", 0))),
+        Column("operations", lambda row: row[2].operations),
+        Column("time", lambda row: row[1].seconds, "s"),
+        Column("client processes", lambda row: row[1].processes),
+        Column("members together after", lambda row: row[1].cluster_in or None, "s"),
+        Column("clients connected after", lambda row: row[1].clients_in or None, "s"),
+        Column("warm-up", steady),
+        Column("processors of clients", used),
+        Column("collecting garbage", lambda row: row[1].client_gc or None, "s"),
+        Column("atomic updates tried again", lambda row: row[1].conflicts),
+        Column("data", lambda row: OUTCOMES[row[2].correctness.outcome]),
+        Column("why it is not valid", lambda row: _left("; ".join(row[2].reasons) or NOTHING)),
+        Column("errors", lambda row: _left(_errors(row[1]))),
+    ]
+    return table_of(columns, rows)
+
+
+def _errors(case: DataGridCase) -> str:
+    """The most frequent errors."""
+    frequent = sorted(case.errors.items(), key=lambda error: -error[1])[:_MOST_ERRORS]
+    return ", ".join(f"{times:,} × {text}" for text, times in frequent) or NOTHING
+
+
 def products_table(groups: Iterable[RepeatedCase]) -> Table:
     """How each product was set up, as its engine file states it."""
     columns: list[Column[DataGridCase]] = [
@@ -495,6 +539,7 @@ def _slope(fit: SizeFit | None, factor: float) -> Cell | None:
 
 _Run = tuple[RepeatedCase, DataGridCase, CaseFigures]
 _Case = tuple[RepeatedCase, DataGridCase]
+_Shown = tuple[str, DataGridCase, CaseFigures]
 _Memory = tuple[RepeatedCase, list[MemberMemory]]
 
 
