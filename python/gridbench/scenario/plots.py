@@ -52,9 +52,15 @@ class _Axis:
         return {value: Place(number, self.text(value)) for number, value in enumerate(values)}
 
     def lines(
-        self, name: Name, value: Value, cells: Iterable[ScenarioCell] | None = None
+        self,
+        name: Name,
+        value: Value,
+        cells: Iterable[ScenarioCell] | None = None,
+        *,
+        dashed: bool | None = None,
     ) -> list[Line]:
-        """A line for each engine and name, with a point for each cell whose value is known."""
+        """A line for each engine and name, with a point for each cell whose value is known.
+        `dashed`: whether the lines are; None: every other one of several engines."""
         ordered = sorted(self.cells if cells is None else cells, key=_order)
         engines = engines_of(cell.one for cell in ordered)
         names = list(dict.fromkeys(map(name, ordered)))
@@ -71,7 +77,7 @@ class _Axis:
                 f"{engine}, {variant}" if several else variant,
                 sorted(points[engine, variant], key=lambda point: point.place.x),
                 engine=engine if several else "",
-                variant=several and bool(names.index(variant) % 2),
+                variant=several and bool(names.index(variant) % 2) if dashed is None else dashed,
             )
             for engine in engines
             for variant in names
@@ -200,7 +206,7 @@ def _third(cells: Sequence[ScenarioCell], mark: str, suffix: str) -> list[Curve]
         def named(cell: ScenarioCell, name: str = name) -> str:
             return f"{name}, {cores_label(cell)}" if several else name
 
-        lines += axis.lines(named, value)
+        lines += axis.lines(named, value, dashed=name != parts[0][0])
     return [
         axis.curve(
             f"start-{mark}",
@@ -261,20 +267,20 @@ def _by_block(
     deepest = [cell for cell in cells if cell.one.tasks / cell.one.cores == most]
     axis = _Axis(f"{way.what} of a task", way.size, size_name, cells)
 
-    def lines(named: Callable[[str], str], value: Value) -> list[Line]:
-        return axis.lines(lambda cell: named(cores_label(cell)), value, deepest)
+    def lines(named: Callable[[str], str], value: Value, dashed: bool | None = None) -> list[Line]:
+        return axis.lines(lambda cell: named(cores_label(cell)), value, deepest, dashed=dashed)
 
-    means = []
-    for block, figure in (("first block", way.first), ("later blocks", way.later)):
+    def mean(figure: str) -> Value:
+        return lambda cell: cell.figure(figure, clocks=1)
 
-        def mean(cell: ScenarioCell, figure: str = figure) -> Interval | None:
-            return cell.figure(figure, clocks=1)
-
-        means += lines(f"{block}, {{}}".format, mean)
+    means = [
+        *lines("first block, {}".format, mean(way.first), False),
+        *lines("later blocks, {}".format, mean(way.later), True),
+    ]
     known = TransferRates(cells, way.size)
     rates = [
-        *lines("{}, block".format, known.block(way.pace, way.clocks)),
-        *lines("{}, one task".format, known.one_task(way.pace, way.clocks)),
+        *lines("{}, block".format, known.block(way.pace, way.clocks), False),
+        *lines("{}, one task".format, known.one_task(way.pace, way.clocks), True),
         *(lines("{}, submitted".format, known.submitted()) if way is _INPUT else []),
     ]
     how = (
