@@ -17,8 +17,7 @@ from urllib.parse import quote, urlencode
 from gridbench.bench.programs import compile_c, compiler_options, new_folder, numbers, run_compiler
 from gridbench.engines.gridrpc_engines import servers_in
 from gridbench.errors import InputError
-from gridbench_testbed.links import iproute
-from gridbench_testbed.links.network import Network
+from gridbench_testbed.links.network import Network, ip_environment
 
 
 @cache
@@ -135,7 +134,7 @@ class Wire:
         command = [*self._prefix, f"{self._folder}/wire", "serve", self.address]
         self._server = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=iproute.environment(),
+            env=ip_environment(),
         )  # fmt: skip
         for kind in ENCRYPTION:
             self._ports[kind] = int(self._server.stdout.readline())

@@ -12,14 +12,14 @@ sys.path.insert(0, str(ROOT / "tests/gridbench"))
 from test_as_printed import C_PAGES, HERE
 
 import linking
-from gridbench_testbed.services import gfarm, passthrough, redis
+from gridbench_testbed.services import gfarm, mounts, redis
 
 PAGES = [page for page in pages() if blocks_of(page) and page not in (*HERE, *C_PAGES)]
 
 #: Why a page cannot be followed here, as functions.
 NEEDS = {
     "docs/links.md": (linking.why_not,),
-    "docs/sync.md": (lambda: gfarm.why_not("none"), passthrough.why_not, redis.why_not),
+    "docs/sync.md": (lambda: gfarm.why_not("none"), mounts.why_no_passthrough, redis.why_not),
 }
 
 

@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench_testbed.links import iproute
-from gridbench_testbed.links.network import Network
-from gridbench_testbed.links.owners import leftovers
+from gridbench_testbed.links.network import Network, leftovers
 from linking import ask, left_of, moved, skip_without_links
 from running import DEADLINE, Run, until
 
@@ -153,7 +151,7 @@ def test_only_root_makes_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_iproute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(iproute, "_SYSTEM_FOLDERS", "")
+    monkeypatch.setattr("gridbench_testbed.links.network._SYSTEM_FOLDERS", "")
     said = r"need the program `ip`, which is not installed\nhint: install iproute2"
     with pytest.raises(InputError, match=said), Network(1, 1e9):
         pass

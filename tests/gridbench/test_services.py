@@ -16,17 +16,18 @@ import psutil
 import pytest
 
 from gridbench_testbed import daemons
-from gridbench_testbed.services import gfarm, mounts, passthrough, postgres, redis
-from gridbench_testbed.services.gfarm import Gfarm
-from gridbench_testbed.services.passthrough import Passthrough
-from gridbench_testbed.services.postgres import Postgres
+from gridbench_testbed.services import gfarm, mounts, redis
+from gridbench_testbed.services.gfarm import Gfarm, Postgres
+from gridbench_testbed.services.mounts import Passthrough
 from gridbench_testbed.services.redis import Redis
 from running import PROGRAM, Run, until
 
 needs_gfarm = pytest.mark.skipif(bool(gfarm.why_not()), reason=gfarm.why_not())
-needs_database = pytest.mark.skipif(bool(postgres.why_not()), reason=postgres.why_not())
+needs_database = pytest.mark.skipif(bool(gfarm.why_no_postgres()), reason=gfarm.why_no_postgres())
 needs_redis = pytest.mark.skipif(bool(redis.why_not()), reason=redis.why_not())
-needs_passthrough = pytest.mark.skipif(bool(passthrough.why_not()), reason=passthrough.why_not())
+needs_passthrough = pytest.mark.skipif(
+    bool(mounts.why_no_passthrough()), reason=mounts.why_no_passthrough()
+)
 
 
 @pytest.fixture(scope="module")
@@ -278,15 +279,17 @@ def test_it_is_told_what_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gridbench: Run
 ) -> None:
     monkeypatch.setattr(daemons, "path", lambda: str(tmp_path))
-    monkeypatch.setattr(postgres, "_PLACES", ())
+    monkeypatch.setattr(gfarm, "_PLACES", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     assert redis.why_not() == "`redis-server` is not installed: scripts/ensure-redis does that"
     assert gfarm.why_not() == "`gfmd` is not installed: scripts/ensure-gfarm does that"
-    assert passthrough.why_not() == "`bindfs` is not installed: scripts/ensure-gfarm does that"
+    assert (
+        mounts.why_no_passthrough() == "`bindfs` is not installed: scripts/ensure-gfarm does that"
+    )
     assert mounts.why_no_fuse() == "`fusermount3` is not installed: scripts/ensure-gfarm does that"
     for program in ("setpriv", "fusermount3", "gfmd", "gfsd", "gfarm2fs"):
         (tmp_path / program).symlink_to("/bin/true")
-    assert postgres.why_not() == (
+    assert gfarm.why_no_postgres() == (
         "PostgreSQL's server is not installed: scripts/ensure-postgres does that"
     )
     done = gridbench("services", "start", "redis", env={"PATH": str(tmp_path)})

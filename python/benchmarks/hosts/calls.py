@@ -20,8 +20,7 @@ from gridbench.bench.programs import numbers
 from gridbench.formats import bit_rate, round_amount
 from gridbench.process.children import PYTHON
 from gridbench.process.memory import tree
-from gridbench_testbed.links import iproute
-from gridbench_testbed.links.network import Network
+from gridbench_testbed.links.network import Network, ip_environment
 from gridrpc import Grid
 
 # Part `null`: a blocking call without arguments, beside a bare round trip over the loopback
@@ -371,7 +370,7 @@ def _relay(
     command = ["ip", "netns", "exec", namespace, *PYTHON, *module]
     relay = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env=iproute.environment(),
+        env=ip_environment(),
     )  # fmt: skip
     try:
         port = relay.stdout.readline() if relay.stdout else ""

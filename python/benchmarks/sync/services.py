@@ -13,9 +13,9 @@ from benchmarks.figures import Area, AreaCase, Extent, Row, Values, noise_row
 from benchmarks.sync.instants import Seen, medians, workers_at
 from gridbench.bench.points import Points
 from gridbench_testbed.daemons import lacking
-from gridbench_testbed.services import gfarm, passthrough, redis
+from gridbench_testbed.services import gfarm, mounts, redis
 from gridbench_testbed.services.gfarm import Backend, Gfarm
-from gridbench_testbed.services.passthrough import Passthrough
+from gridbench_testbed.services.mounts import Passthrough
 from gridbench_testbed.services.redis import Redis
 
 # Part `files`: a file of each worker, written with fsync, and read after the page cache was asked
@@ -47,7 +47,7 @@ def moved(place: str, workers: int, size: int, repeats: int) -> Values:
 def files_area(extent: Extent) -> Area:
     """A case for each place and number of workers."""
     counts, size, repeats = _FILES_WORKERS[extent], _SIZE[extent], _FILES_REPEATS[extent]
-    missing = passthrough.why_not()
+    missing = mounts.why_no_passthrough()
     cases = [
         AreaCase(
             _files_name(place, workers),

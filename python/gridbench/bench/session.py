@@ -24,7 +24,7 @@ from gridbench.process.child import Child, Ended
 from gridbench.process.children import PythonLaunch
 from gridbench.process.inside import GRACE
 from gridbench.process.leftovers import Leftovers, told
-from gridbench_testbed.links.owners import remove_leftovers
+from gridbench_testbed.links.network import remove_leftovers
 
 _REPEATS = 2
 

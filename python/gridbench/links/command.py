@@ -23,9 +23,13 @@ from gridbench.links.peer import REQUEST, What, limit_buffer, receive_all, send_
 from gridbench.printing import Printing
 from gridbench.process.children import PYTHON
 from gridbench.terminal import new_table
-from gridbench_testbed.links import iproute
-from gridbench_testbed.links.network import MTU, Network
-from gridbench_testbed.links.owners import remove_leftovers
+from gridbench_testbed.links.network import (
+    MTU,
+    Network,
+    ip_environment,
+    remove_leftovers,
+    require_links,
+)
 
 _ROUND_TRIPS = 200
 _PATIENCE = 30.0  # seconds for a peer to start, or for an answer
@@ -96,7 +100,7 @@ def _peers(network: Network) -> Iterator[list[PeerAddress]]:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=iproute.environment(),
+                env=ip_environment(),
                 start_new_session=True,
             )
             # In reverse: it is told to end by the end of its input, then waited for.
@@ -200,7 +204,7 @@ class LinksRequest:
 def show_links(request: LinksRequest) -> int:
     """Measure and print. Returns the exit status."""
     if request.only_clean:
-        iproute.require()
+        require_links()
         left = remove_leftovers()
         for tag in left:
             click.echo(f"removed the network {tag}, whose process is gone")

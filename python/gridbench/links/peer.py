@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Literal
 
-from gridbench_testbed.connections import serve_each
+from gridbench_testbed.daemons import serve_each
 
 What = Literal[b"echo", b"take", b"give"]
 

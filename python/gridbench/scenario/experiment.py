@@ -52,8 +52,7 @@ from gridbench.scenario.results import (
 from gridbench.scenario.run_case import CaseOrder, CaseOutcome, run_case
 from gridbench.statistics.claims import FEWEST, MOST
 from gridbench.terminal import say
-from gridbench_testbed.links import iproute
-from gridbench_testbed.links.network import Network
+from gridbench_testbed.links.network import Network, require_links
 
 _LEAST_DISK = 1 << 20  # bytes
 
@@ -421,7 +420,7 @@ def _refuse_links(place: WorkerPlace, engines: Sequence[str]) -> None:
                 f"the engine `{name}` cannot put its workers behind links",
                 remedy="leave out --nodes and --link, or choose gridrpc-native or gridrpc-python",
             )
-    iproute.require()
+    require_links()
 
 
 @contextmanager

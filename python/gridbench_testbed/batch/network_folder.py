@@ -20,8 +20,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from gridbench_testbed.connections import serve_each
-from gridbench_testbed.daemons import PATIENCE, lacking
+from gridbench_testbed.daemons import PATIENCE, lacking, serve_each
 
 _SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
 

@@ -12,29 +12,207 @@ link is the bottleneck when several nodes are sent to, as on a real switch.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import ipaddress
 import itertools
+import json
 import math
 import os
+import re
+import shutil
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Literal
 
 from gridbench_testbed.errors import InputError
-from gridbench_testbed.links import iproute
-from gridbench_testbed.links.owners import (
-    CLIENT_PORT,
-    NAMESPACES,
-    leftovers,
-    node_of,
-    one_at_a_time,
-    port_of,
-    remove,
-    switch_of,
-    tag_of,
-)
+
+Program = Literal["ip", "tc"]
+
+_PATIENCE = 60.0  # seconds for what takes milliseconds
+_SYSTEM_FOLDERS = "/usr/sbin:/sbin:/usr/local/sbin"  # not in everybody's PATH
+
+
+def require_links() -> None:
+    """InputError unless this process is root's and iproute2 is installed."""
+    if os.geteuid() != 0:
+        raise InputError(
+            "links between network namespaces can be made by root only",
+            remedy="run it as root, or measure on one host, without links",
+        )
+    for program in ("ip", "tc"):
+        if shutil.which(program, path=ip_environment()["PATH"]) is None:
+            raise InputError(
+                f"links need the program `{program}`, which is not installed",
+                remedy="install iproute2: `apt install iproute2`, or"
+                " `dnf install iproute iproute-tc`",
+            )
+
+
+def ip_environment() -> dict[str, str]:
+    """That of this process, for children that are to find `ip` where systems have it."""
+    # An empty entry would be the current folder.
+    return {**os.environ, "PATH": f"{os.environ.get('PATH') or os.defpath}:{_SYSTEM_FOLDERS}"}
+
+
+def run_ip(
+    program: Program,
+    commands: Sequence[str],
+    *,
+    namespace: str = "",
+    needs: str = "",
+    whatever_comes: bool = False,
+) -> None:
+    """Have `ip` or `tc` carry out the commands, in a network namespace if one is named.
+
+    `needs`: what of the kernel the commands need, for the message when it refuses.
+    `whatever_comes`: go on behind commands that fail, and say nothing. InputError otherwise.
+    """
+    force = ["-force"] if whatever_comes else []
+    inside = ["-netns", namespace] if namespace else []
+    text = "".join(f"{command}\n" for command in commands)
+    ran = _call([program, *inside, *force, "-batch", "-"], text)
+    if ran.returncode == 0 or whatever_comes:
+        return
+    raise _refused(program, ran.stderr, needs)
+
+
+def ask_ip(program: Program, arguments: Sequence[str], *, namespace: str = "") -> Any:
+    """What `ip -json` or `tc -json` answers."""
+    inside = ["-netns", namespace] if namespace else []
+    ran = _call([program, *inside, "-json", *arguments], "")
+    if ran.returncode != 0:
+        raise _refused(program, ran.stderr, "")
+    return json.loads(ran.stdout or "[]")
+
+
+def _call(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    try:
+        # In a session of its own: Ctrl-C is for us, who then take down what was made.
+        return subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE,
+            env={**ip_environment(), "LC_ALL": "C"},
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise InputError(
+            f"`{command[0]}` did not end within {_PATIENCE:.0f} s",
+            remedy="see whether another program changes the network at the same time",
+        ) from None
+
+
+def _refused(program: Program, said: str, needs: str) -> InputError:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    # The last line only names the number of the command that failed.
+    lines = [line for line in lines if not line.startswith("Command failed")]
+    what = lines[0] if lines else "no reason given"
+    if "not permitted" in what or "Permission denied" in what:
+        return InputError(
+            f"this process may not change the network (`{program}`: {what})",
+            remedy="a container needs CAP_SYS_ADMIN and CAP_NET_ADMIN, such as by `--privileged`",
+        )
+    return InputError(
+        f"the system did not make the links (`{program}`: {what})",
+        remedy=f"see that the kernel has {needs}" if needs else "",
+    )
+
+
+NAMESPACES = Path("/run/netns")
+"""Where `ip netns` keeps names."""
+CLIENT_PORT = "client"
+"""The switch's end of the client's link."""
+
+_LOCK = Path("/run/gridbench-links.lock")
+_NAME = re.compile(r"(gridbench-([0-9]+)-([0-9]+)-[0-9]+)-(switch|node[0-9]+)")
+
+
+def tag_of(number: int) -> str:
+    """What the names of this process's network `number` begin with."""
+    pid = os.getpid()
+    return f"gridbench-{pid}-{_start_of(pid)}-{number}"
+
+
+def switch_of(tag: str) -> str:
+    """The namespace that the bridge is in."""
+    return f"{tag}-switch"
+
+
+def node_of(tag: str, number: int | str) -> str:
+    """The namespace of node `number`, from 1."""
+    return f"{tag}-node{number}"
+
+
+def port_of(number: int | str) -> str:
+    """The switch's end of the link of node `number`."""
+    return f"port{number}"
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """While active, no other process makes or removes a network."""
+    with open(_LOCK, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def remove(tag: str) -> None:
+    """Remove what there is of a network, as far as it was made."""
+    switch, node = switch_of(tag), node_of(tag, "")
+    names = [name for name in _names() if name.startswith(f"{tag}-")]
+    numbers = [name.removeprefix(node) for name in names if name.startswith(node)]
+    if switch in names:
+        # Workers that have not ended yet keep their namespaces; the links go at once.
+        ports = [CLIENT_PORT, *map(port_of, numbers)]
+        commands = [f"link delete dev {port}" for port in ports]
+        run_ip("ip", commands, namespace=switch, whatever_comes=True)
+    if names:
+        run_ip("ip", [f"netns delete {name}" for name in names], whatever_comes=True)
+
+
+def remove_leftovers() -> list[str]:
+    """Remove all networks whose process is gone. Returns what their names begin with."""
+    with one_at_a_time():
+        left = leftovers()
+        for tag in left:
+            remove(tag)
+    return left
+
+
+def leftovers() -> list[str]:
+    """What the names of networks begin with whose process is gone."""
+    found = {}
+    for name in _names():
+        if match := _NAME.fullmatch(name):
+            found[match[1]] = (int(match[2]), match[3])
+    return sorted(tag for tag, (pid, start) in found.items() if _start_of(pid) != start)
+
+
+def _names() -> list[str]:
+    try:
+        return sorted(os.listdir(NAMESPACES))
+    except FileNotFoundError:
+        return []
+
+
+def _start_of(pid: int) -> str:
+    """When a process started, in ticks since the machine did; empty if there is none, or it has
+    ended."""
+    try:
+        # Behind the name, which may hold anything, come the 3rd field and what follows it.
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
 
 MOST_NODES = 250
 SLOWEST, FASTEST = 64e3, 100e9  # bits per second
@@ -95,7 +273,7 @@ class Network:
         return max(_SMALLEST_QUEUE, round(self.rate / 8 * _QUEUE)) + self.burst
 
     def __enter__(self) -> Network:
-        iproute.require()
+        require_links()
         try:
             with one_at_a_time():
                 for tag in leftovers():
@@ -120,7 +298,7 @@ class Network:
 
     def _choose_addresses(self) -> None:
         taken = []
-        for route in iproute.ask("ip", ["-4", "route", "show", "table", "all"]):
+        for route in ask_ip("ip", ["-4", "route", "show", "table", "all"]):
             if route["dst"] != "default":
                 network = ipaddress.IPv4Network(route["dst"], strict=False)
                 # Ours go before wider ones.
@@ -141,12 +319,12 @@ class Network:
         switch, mine = switch_of(self._tag), self.client_interface
         nodes = [node_of(self._tag, number) for number in self._numbers()]
         spaces = [f"netns add {name}" for name in [switch, *nodes]]
-        iproute.run("ip", spaces, needs="network namespaces (CONFIG_NET_NS)")
+        run_ip("ip", spaces, needs="network namespaces (CONFIG_NET_NS)")
         pair = f"link add name {mine} mtu {MTU} type veth peer name {CLIENT_PORT} mtu {MTU}"
         veth = "virtual Ethernet pairs (CONFIG_VETH)"
-        iproute.run("ip", [f"{pair} netns {switch}"], needs=veth)
+        run_ip("ip", [f"{pair} netns {switch}"], needs=veth)
         bridge = ["link add name bridge type bridge", "link set dev bridge up"]
-        iproute.run("ip", bridge, namespace=switch, needs="bridges (CONFIG_BRIDGE)")
+        run_ip("ip", bridge, namespace=switch, needs="bridges (CONFIG_BRIDGE)")
         ports = [
             f"link add name {port_of(number)} mtu {MTU}"
             f" type veth peer name link mtu {MTU} netns {node}"
@@ -154,11 +332,11 @@ class Network:
         ]
         names = [CLIENT_PORT, *map(port_of, self._numbers())]
         ports += [f"link set dev {name} master bridge up" for name in names]
-        iproute.run("ip", ports, namespace=switch, needs=veth)
+        run_ip("ip", ports, namespace=switch, needs=veth)
         self._shape(names, namespace=switch)
         for node, address in zip(nodes, self.node_addresses, strict=True):
             self._bring_up("link", address, namespace=node)
-            iproute.run("ip", ["link set dev lo up"], namespace=node)
+            run_ip("ip", ["link set dev lo up"], namespace=node)
         self._bring_up(mine, self.client_address)
 
     def _bring_up(self, interface: str, address: str, *, namespace: str = "") -> None:
@@ -167,13 +345,13 @@ class Network:
             f"address add {address}/{_PREFIX} dev {interface}",
             f"link set dev {interface} up",
         ]
-        iproute.run("ip", commands, namespace=namespace)
+        run_ip("ip", commands, namespace=namespace)
 
     def _shape(self, interfaces: list[str], *, namespace: str) -> None:
         bucket = f"tbf rate {self.rate:.0f}bit burst {self.burst} limit {self.queue}"
         commands = [f"qdisc replace dev {interface} root {bucket}" for interface in interfaces]
         needs = "the token bucket (CONFIG_NET_SCH_TBF)"
-        iproute.run("tc", commands, namespace=namespace, needs=needs)
+        run_ip("tc", commands, namespace=namespace, needs=needs)
 
     def _take_down(self) -> None:
         with uninterrupted(), one_at_a_time():

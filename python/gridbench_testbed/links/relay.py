@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from gridbench_testbed.connections import serve_each
+from gridbench_testbed.daemons import serve_each
 
 _BLOCK = 256 << 10  # bytes taken at one time
 _MOST = 64 << 20  # bytes on the way in each direction; then the sender has to wait

@@ -28,13 +28,13 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from gridbench_testbed.links.network import ip_environment, run_ip
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
 
 from gridbench_testbed.errors import InputError
-from gridbench_testbed.links import iproute
-from gridbench_testbed.links.network import Network
-from gridbench_testbed.links.owners import port_of
+from gridbench_testbed.links.network import Network, port_of
 
 _FASTEST = 10e9  # bits per second: more than this machine can do, for links that are not shaped
 _PATIENCE = 20.0  # seconds for what takes milliseconds
@@ -80,7 +80,7 @@ def why_not() -> str:
     """Why there can be no rig here; empty if there can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
-    path = iproute.environment()["PATH"]
+    path = ip_environment()["PATH"]
     for program in ("sshd", "ssh", "ssh-keygen", "setpriv", "nsenter", "unshare"):
         if shutil.which(program, path=path) is None:
             return f"`{program}` is not installed"
@@ -152,7 +152,7 @@ class Rig:
             ("link", self.namespace(node)),
         ):
             command = f"qdisc replace dev {interface} root {shape}"
-            iproute.run("tc", [command], namespace=namespace, needs=needs)
+            run_ip("tc", [command], namespace=namespace, needs=needs)
 
     def cut(self, node: int) -> None:
         """Take a node's link down, as one who pulls the cable: the node sees that."""
@@ -172,7 +172,7 @@ class Rig:
         """The processes of a node, by their numbers on this machine."""
         listed = subprocess.run(
             ["ip", "netns", "pids", self.namespace(node)],
-            env=iproute.environment(), capture_output=True, text=True, check=True,
+            env=ip_environment(), capture_output=True, text=True, check=True,
         )  # fmt: skip
         # What waits for the first process is no part of the node.
         waiting = self._processes[node].pid if node in self._processes else 0
@@ -197,7 +197,7 @@ class Rig:
     def boot(self, node: int) -> None:
         """Start a node's sshd, after `kill`."""
         folder = self._of(node)
-        path = iproute.environment()
+        path = ip_environment()
         sshd = shutil.which("sshd", path=path["PATH"]) or "sshd"
         command = ["setpriv", "--pdeathsig", "KILL"]
         command += ["nsenter", f"--net={self._network.namespaces[node - 1]}"]
@@ -228,7 +228,7 @@ class Rig:
 
     def environment(self, node: int) -> dict[str, str]:
         """The variables for a command that runs in a node."""
-        return {**iproute.environment(), "HOME": str(self.home(node))}
+        return {**ip_environment(), "HOME": str(self.home(node))}
 
     def login_shell(self, node: int, shell: str) -> None:
         """Have users of a node log in with this shell."""
@@ -325,7 +325,7 @@ class Rig:
 
     def _set_port(self, node: int, program: str, *state: str) -> None:
         command = [program, "-n", self._network.switch.name, "link", "set", "dev", port_of(node)]
-        subprocess.run([*command, *state], env=iproute.environment(), check=True)
+        subprocess.run([*command, *state], env=ip_environment(), check=True)
 
     def _answers(self, node: int) -> bool:
         if self._processes[node].poll() is not None:
