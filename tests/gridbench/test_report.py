@@ -13,17 +13,25 @@ import pyarrow.parquet as pq
 import pytest
 
 import timelines
+from golden import same_as_golden
 from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
 from gridbench.formats import duration, size
+from gridbench.pages.markdown import markdown
+from gridbench.pages.render import page as page_in_html
 from gridbench.report.data import FEWEST_TASKS, MOST_TASKS, carried, most_tasks, page_data
-from gridbench.report.page import render, write_report
+from gridbench.report.document import document_of
 from gridbench.report.prose import interrupted, notices, sentences
+from gridbench.report.result_kind import write_report
 from gridbench.report.run_analysis import study
 from gridbench.report.source import Run, load_runs
 from gridbench.tasklog import Header, TaskLogWriter
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
+
+
+def render(studies):
+    return page_in_html(document_of(studies))
 
 
 def log_of(path: Path, table, nnodes: int) -> Path:
@@ -91,10 +99,10 @@ def test_all_of_a_page_has_stamps_on_the_clients_clock():
         assert tasks[name] == pytest.approx(truth[name].to_pylist(), abs=exactly)
     # What was logged is told as it was, and what was done about it.
     (negative, moved) = notices(found)
-    assert negative.what.startswith("Negative intervals: calc-out to retrieve")
-    assert moved.what.startswith("Clocks differ: that of node")
-    assert "stamps of 20 hosts of 20 were moved" in moved.what
-    assert "All times and pictures on this page" in moved.meaning
+    assert negative.startswith("Negative intervals: calc-out to retrieve")
+    assert moved.startswith("Clocks differ: that of node")
+    assert "stamps of 20 hosts of 20 were moved" in moved
+    assert "All times and pictures on this page" in moved
 
 
 def test_lost_tasks_are_not_taken_for_dispatch():
@@ -110,7 +118,7 @@ def test_lost_tasks_are_not_taken_for_dispatch():
     assert "171 of 200 tasks" in told
     assert "free worker" not in told
     (notice,) = notices(found)
-    assert "Nothing is told of dispatch" in notice.meaning
+    assert "Nothing is told of dispatch" in notice
     assert render([found])
     # Of an interrupted run nothing that ended is lost.
     stopped = study(run_of(lost, ntasks=200, nnodes=10, record={"status": "interrupted"}))
@@ -214,9 +222,7 @@ def test_little_to_report(table, cold):
 def test_notices():
     row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 1.5}
     table = timelines.table_of([row, {"status": "worker 3 was killed by signal 9"}])
-    said = " ".join(
-        notice.what for notice in notices(study(run_of(table, ntasks=5, record={"x": 1})))
-    )
+    said = " ".join(notice for notice in notices(study(run_of(table, ntasks=5, record={"x": 1}))))
     assert "1 task of 5 failed: worker 3 was killed by signal 9 (1)" in said
     assert "2 of 5 tasks are recorded" in said
     assert "calc-out to retrieve (1 task)" in said
@@ -230,7 +236,7 @@ def test_notices():
 def test_coarse_clock_is_said():
     row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0}
     found = notices(study(run_of(timelines.table_of([row] * 3))))
-    assert any("multiples of 1.000 s" in notice.what for notice in found)
+    assert any("multiples of 1.000 s" in notice for notice in found)
 
 
 def test_nothing_is_said_of_what_clocks_are_not_known_to():
@@ -255,7 +261,7 @@ def test_nothing_is_said_of_what_clocks_are_not_known_to():
     # Beyond that, it is.
     rows[0]["retrieve"] -= 100e-6
     done = study(run_of(timelines.table_of(rows), nnodes=1, cold=False))
-    assert "calc-out to retrieve (1 task)" in notices(done)[0].what
+    assert "calc-out to retrieve (1 task)" in notices(done)[0]
 
 
 def test_runs_from_before_clocks_were_recorded(tmp_path):
@@ -288,14 +294,14 @@ def test_interrupted(record, expected):
 def test_what_the_last_result_waited_for_is_on_the_page():
     whole = study(run_of(timelines.made_run(20, 2)))
     page = render([whole])
-    assert "<h4>What the last result waited for" in page
+    assert "<h3>What the last result waited for" in page
     assert "start-up: its worker to start" in page
     path = page_data([whole])["runs"][0]["path"]
     assert path[0][:1] + path[0][2:3] == ["start-up", 0.0]
     assert path[-1][3] == pytest.approx(whole.end)
     # Of a run that lost tasks nobody knows what it waited for.
     part = study(run_of(timelines.made_run(20, 2), ntasks=21))
-    assert "<h4>What the last result waited for" not in render([part])
+    assert "<h3>What the last result waited for" not in render([part])
 
 
 def test_page_carries_a_bounded_part_of_a_huge_run():
@@ -414,3 +420,14 @@ def test_tasks_that_did_nothing_have_no_efficiency():
     whole = study(run_of(timelines.made_run(20, 2)))
     assert "an efficiency of" in sentences(whole)[0]
     assert "did not take" not in render([whole])
+
+
+def test_runs_as_a_document():
+    def run(name: str, nnodes: int) -> Run:
+        record = {"engine": {"name": name}, "machine": {"host": "a", "cores": 4}}
+        table = timelines.made_run(40, nnodes, seed=1)
+        return Run(name, Path(name), table, 40, nnodes, True, record, ())
+
+    studies = [study(run("loky", 4)), study(run("process-pool", 4))]
+    same_as_golden(markdown(document_of(studies)), "report/runs.md")
+    same_as_golden(markdown(document_of(studies[:1])), "report/run.md")

@@ -15,14 +15,19 @@ import pytest
 
 import timelines
 from browsing import drawn, opened, pixels
+from gridbench.pages.render import page as page_in_html
 from gridbench.report.data import MOST_TASKS
-from gridbench.report.page import render
+from gridbench.report.document import document_of
 from gridbench.report.run_analysis import study
 from gridbench.report.screenshot import picture
 from gridbench.report.source import Run
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 SECONDS_TO_DOWNLOAD = 30
+
+
+def render(studies):
+    return page_in_html(document_of(studies))
 
 
 def page_of(folder: Path, *tables, nnodes: int = 4, ntasks: int | None = None) -> Path:

@@ -57,5 +57,5 @@ def test_the_resolution_of_coarse_stamps_is_said(step: float, told: str) -> None
         for n, row in enumerate(counts)
     ]
     found = study(Run("one", Path("one"), timelines.table_of(rows), 3, 3, False, {}, ()))
-    said = [one.what for one in notices(found) if "multiples" in one.what]
+    said = [one for one in notices(found) if "multiples" in one]
     assert [told in one for one in said] == [True] * bool(told)

@@ -18,8 +18,8 @@ from gridbench.errors import InputError
 from gridbench.experiment import Bench
 from gridbench.process.interrupt import Interrupt
 from gridbench.quantities import AUTO, ROUNDS
+from gridbench.report.prose import verdict
 from gridbench.report.run_analysis import studies_of, together
-from gridbench.report.verdict import verdict
 from gridbench.run.experiment import rounds
 from gridbench.run.present import ahead
 from gridbench.run.runner import EngineRun

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import timelines
+from gridbench.report.prose import verdict as of_runs
 from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import Run
-from gridbench.report.verdict import verdict as of_runs
 from gridbench.scenario.cases import cells_of
 from gridbench.scenario.conclusions import verdict as of_cells
 from scenario_results import all_done

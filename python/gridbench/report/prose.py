@@ -1,30 +1,27 @@
-"""What the report says in words: the summary of each run, and what the reader must know first."""
+"""What the report says in words: who won, the summary of each run, and its caveats."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from gridbench.analysis.clocks import Offset
 from gridbench.formats import counted, duration, percent, rough
+from gridbench.provisional import is_provisional
 from gridbench.report.run_analysis import (
     BETWEEN_CLOCKS,
+    RoundTotals,
     Study,
+    counts,
+    disturbed_only,
     interrupted,
     invalid_because,
     label,
     nothing_lost,
 )
+from gridbench.run.present import ahead
 
 _NEGLIGIBLE = 0.005
 """Parts below this share of the cost are not worth a sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A warning for the reader: one line, and what follows from it."""
-
-    what: str
-    meaning: str
 
 
 def sentences(study: Study) -> list[str]:
@@ -99,13 +96,18 @@ def _unsure(name: str, value: float, study: Study) -> bool:
     return name in BETWEEN_CLOCKS and abs(value) < study.clock_error
 
 
-def notices(study: Study) -> list[Notice]:
+def _notice(what: str, meaning: str) -> str:
+    """One sentence, and what follows from it."""
+    return f"{what} {meaning}".strip()
+
+
+def notices(study: Study) -> list[str]:
     """What could mislead someone who only looks at the pictures."""
     summary, run = study.summary, study.run
     found = []
     if run.record.get("simulated") is True:
         found.append(
-            Notice(
+            _notice(
                 "This run was simulated.",
                 "No task ran: its stamps are those of a model, with the parameters in its record.",
             )
@@ -113,11 +115,11 @@ def notices(study: Study) -> list[Notice]:
     reasons = invalid_because(run)
     if reasons:
         found.append(
-            Notice(f"The run does not count: {'; '.join(reasons)}.", "It is shown for inspection.")
+            _notice(f"The run does not count: {'; '.join(reasons)}.", "It is shown for inspection.")
         )
     if not summary.took_their_time:
         found.append(
-            Notice(
+            _notice(
                 f"The tasks did not take the {duration(summary.ideal)} that they were to take.",
                 "What the run took is the cost of handling them, and says nothing of efficiency.",
             )
@@ -125,14 +127,14 @@ def notices(study: Study) -> list[Notice]:
     if summary.failed:
         first = "; ".join(f"{message} ({count})" for message, count in study.failures[:3])
         found.append(
-            Notice(
+            _notice(
                 f"{counted(summary.failed, 'task')} of {run.ntasks:,} failed: {first}",
                 "Failed tasks count in none of the times.",
             )
         )
     if summary.missing or interrupted(run):
         found.append(
-            Notice(
+            _notice(
                 f"The run is not complete: {study.tasks:,} of {run.ntasks:,} tasks are recorded.",
                 "The total time and the efficiency are those of the recorded part; they cannot be "
                 "compared with those of a complete run."
@@ -148,7 +150,7 @@ def notices(study: Study) -> list[Notice]:
     if negative:
         named = ", ".join(f"{name} ({counted(count, 'task')})" for name, count in negative.items())
         found.append(
-            Notice(
+            _notice(
                 f"Negative intervals: {named}.",
                 "" if _moved(study) else "These tasks have stamps that cannot be.",
             )
@@ -158,12 +160,12 @@ def notices(study: Study) -> list[Notice]:
     step = study.resolution()
     if step:
         found.append(
-            Notice(
+            _notice(
                 f"All stamps are multiples of {duration(step)}.",
                 "Intervals shorter than this cannot be seen.",
             )
         )
-    found.extend(Notice(remark, "") for remark in run.remarks)
+    found += run.remarks
     return found
 
 
@@ -174,7 +176,7 @@ def _moved(study: Study) -> list[Offset]:
     ]
 
 
-def _clocks(study: Study) -> Notice:
+def _clocks(study: Study) -> str:
     """What is known of clocks that differ, and what has been done about it."""
     moved = _moved(study)
     far = max(moved, key=lambda offset: abs(offset.best))
@@ -187,7 +189,7 @@ def _clocks(study: Study) -> Notice:
         if drifting
         else ""
     )
-    return Notice(
+    return _notice(
         f"Clocks differ: that of {far.host or 'the host'} is {duration(abs(far.best))} {which} the"
         f" client's; stamps of {counted(len(moved), 'host')} of {len(study.offsets):,} were moved.",
         ("The least return time was taken to be the same for all hosts. " if several else "")
@@ -200,3 +202,45 @@ def _clocks(study: Study) -> Notice:
         )
         + f".{drift} The source holds the stamps as they were logged.",
     )
+
+
+def verdict(studies: Sequence[Study]) -> str:
+    """One sentence on runs of the same work, see `gridbench.run.present`; empty for a single run
+    that counts."""
+    if len(studies) < 2 and not any(s.rounds or disturbed_only(s) for s in studies):
+        return ""
+    sound = [study for study in studies if counts(study) or disturbed_only(study)]
+    if len(sound) < len(studies) or not all(study.end > 0 for study in studies):
+        return "Nothing can be claimed: not all of these runs are complete and valid."
+    if len({_work(study) for study in studies}) > 1:
+        return "Nothing can be compared: these runs differ in their tasks, workers or start."
+    totals: dict[str, list[float]] = {study.run.engine: [] for study in studies}
+    disturbed: dict[str, list[float]] = {study.run.engine: [] for study in studies}
+    for study in studies:
+        alone = (study.end,)
+        rounds = study.rounds or (
+            RoundTotals(alone, 1) if counts(study) else RoundTotals((), 1, disturbed=alone)
+        )
+        totals[study.run.engine] += rounds.totals
+        disturbed[study.run.engine] += rounds.disturbed
+    answer = ahead(totals, disturbed)
+    return answer if is_provisional(answer) else f"{answer}{_left_out(studies)}"
+
+
+def _left_out(studies: Sequence[Study]) -> str:
+    """How many rounds are in no figure."""
+    disturbed = sum(
+        study.rounds.number - len(study.rounds.totals) for study in studies if study.rounds
+    )
+    if not disturbed:
+        return ""
+    return f" {counted(disturbed, 'further round')} that other programs disturbed {_do(disturbed)}."
+
+
+def _do(count: int) -> str:
+    return "does not count" if count == 1 else "do not count"
+
+
+def _work(study: Study) -> tuple[object, ...]:
+    run = study.run
+    return run.ntasks, run.nnodes, run.cold, run.kind, round(study.summary.ideal, 6)

@@ -65,17 +65,20 @@ def nothing_valid(source: Path) -> InputError:
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of all of them."""
-    from gridbench.report.page import write_report as write
+    from gridbench.pages.document import write_page
+    from gridbench.report.document import document_of
+    from gridbench.report.run_analysis import studies_of
 
-    write(_places(sources), out)
+    write_page(document_of(studies_of(_places(sources))), out)
 
 
 def markdown(sources: Sequence[Path]) -> str:
     """The tables of all of them."""
-    from gridbench.report.markdown import markdown as made
+    from gridbench.pages.markdown import markdown as made
+    from gridbench.report.document import document_of
     from gridbench.report.run_analysis import studies_of
 
-    return made(studies_of(_places(sources)))
+    return made(document_of(studies_of(_places(sources))))
 
 
 def _places(sources: Sequence[Path]) -> list[Path]:

@@ -23,12 +23,11 @@ from gridbench.pages.document import (
     Document,
     Section,
     TableBlock,
-    Template,
     Text,
 )
 from gridbench.pages.table import Cell, Column, Table, table_of
 from gridbench.report.data import most_tasks, page_data
-from gridbench.report.page import run_section
+from gridbench.report.document import run_section
 from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import load_runs
 from gridbench.results_folder import REPORT
@@ -110,6 +109,7 @@ def document_of(header: Header, results: Sequence[CaseResult], *, runs: bool = F
             *([Section("pictures", "More plots", charts[1:])] if len(charts) > 1 else []),
             Section("published", "Published systems", published_blocks(scenario, cells)),
             Section("runs", "Single runs", _run_blocks(studies)),
+            *(run_section(one, at, most_tasks(studies)) for at, one in enumerate(studies)),
             Section("cases", "All cases", _case_blocks(results)),
             Section("method", "Method", [*map(Text, method(header)), Definitions(_TERMS)]),
         ],
@@ -163,7 +163,6 @@ def counts_block(results: Sequence[CaseResult]) -> TableBlock:
 def _run_blocks(studies: Sequence[Study]) -> list[Block]:
     if not studies:
         return [Text("No run is there to be shown task by task.")]
-    most = most_tasks(studies)
     return [
         Text(
             "For each engine the case with the least and the one with the most data, on the most"
@@ -171,10 +170,6 @@ def _run_blocks(studies: Sequence[Study]) -> list[Block]:
             " itself. `gridbench report` with the folder of any other run shows that one."
         ),
         Chart("cost", "Cost of the single runs, per worker"),
-        *(
-            Template("scenario/run.html", {"run": run_section(one, number, most)})
-            for number, one in enumerate(studies)
-        ),
     ]
 
 
