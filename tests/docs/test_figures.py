@@ -13,7 +13,7 @@ import pytest
 from blocks import ROOT, pages
 
 from gridbench.formats import bit_rate, duration, percent
-from gridbench.micro.present.document import performance
+from gridbench.micro.document import performance
 from gridbench.micro.record import load_results
 from gridbench.result_kind import kind_of
 from gridbench.scenario.published import NINFG

@@ -13,7 +13,7 @@ import pytest
 
 import micro_results
 from browsing import drawn, opened, pixels
-from gridbench.micro.present.document import document_of
+from gridbench.micro.document import document_of
 from gridbench.micro.record import Results
 from gridbench.pages.document import write_page
 from gridbench.report.screenshot import picture

@@ -17,10 +17,10 @@ from golden import same_as_golden
 from gridbench.encodings import replace_missing_signs
 from gridbench.errors import InputError
 from gridbench.formats import amount, bound, digits, either_side, round_amount
-from gridbench.micro.present import charts
-from gridbench.micro.present.document import document_of, performance, write_performance
-from gridbench.micro.present.families import best_first, engines_best_first, families
-from gridbench.micro.present.sentences import (
+from gridbench.micro import charts
+from gridbench.micro.document import document_of, performance, write_performance
+from gridbench.micro.record import Completeness, FigureEntry, MicroFigure, Ratio, Results
+from gridbench.micro.sentences import (
     behind,
     claims_something,
     compared_engine,
@@ -30,8 +30,8 @@ from gridbench.micro.present.sentences import (
     unproven,
     when,
 )
-from gridbench.micro.present.tables import against_each
-from gridbench.micro.present.wording import (
+from gridbench.micro.tables import against_each, best_first, engines_best_first, families
+from gridbench.micro.wording import (
     advantage,
     against_peer,
     compared_values,
@@ -39,7 +39,6 @@ from gridbench.micro.present.wording import (
     peer_interval,
     to_reach,
 )
-from gridbench.micro.record import Completeness, FigureEntry, MicroFigure, Ratio, Results
 from gridbench.micro.workloads import POOL
 from gridbench.pages.chart import Chart
 from gridbench.pages.document import write_page

@@ -215,7 +215,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
 
     def show(self, records: list[DataPoint], printing: Printing, folder: Path) -> None:
         """The tables."""
-        from gridbench.micro.present.document import document_of
+        from gridbench.micro.document import document_of
         from gridbench.pages.terminal import print_document
 
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
@@ -231,7 +231,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
 
     def write_report(self, folder: Path, page: Path) -> None:
         """Results, page and Markdown."""
-        from gridbench.micro.present.document import document_of, write_performance
+        from gridbench.micro.document import document_of, write_performance
         from gridbench.pages.document import write_page
 
         assert self._results is not None
@@ -251,7 +251,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
         report: int,
     ) -> int:
         """1 also for engines that cannot be loaded; 3 if nothing can be claimed."""
-        from gridbench.micro.present.sentences import claims_something
+        from gridbench.micro.sentences import claims_something
 
         assert self._results is not None
         wanted = {case.identity for case in cases}

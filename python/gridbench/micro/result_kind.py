@@ -61,7 +61,7 @@ def nothing_valid(source: Path) -> InputError:
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
-    from gridbench.micro.present.document import document_of
+    from gridbench.micro.document import document_of
     from gridbench.pages.document import write_page
 
     write_page(document_of(load_results(only(sources, title))), out)
@@ -69,7 +69,7 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
 
 def markdown(sources: Sequence[Path]) -> str:
     """The sentences and tables of one."""
-    from gridbench.micro.present.document import document_of
+    from gridbench.micro.document import document_of
     from gridbench.pages.markdown import markdown as made
 
     return made(document_of(load_results(only(sources, title))))

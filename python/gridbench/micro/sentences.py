@@ -11,7 +11,8 @@ from typing import Literal
 
 from gridbench.formats import amount, counted, times
 from gridbench.machine.judgement import disturbed_count, no_claim, sentence
-from gridbench.micro.present.wording import (
+from gridbench.micro.record import Claim, Lead, MicroFigure, Results
+from gridbench.micro.wording import (
     advantage,
     against_peer,
     has_value,
@@ -20,7 +21,6 @@ from gridbench.micro.present.wording import (
     status_word,
     titled,
 )
-from gridbench.micro.record import Claim, Lead, MicroFigure, Results
 from gridbench.micro.workloads import C
 from gridbench.provisional import busy_in, provisional
 from gridbench.statistics.claims import ENOUGH

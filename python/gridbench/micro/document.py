@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gridbench.atomic_write import write_file
 from gridbench.jsonl_store import Header
-from gridbench.micro.present import charts
-from gridbench.micro.present.families import Family, families, side_by_side
-from gridbench.micro.present.sentences import (
+from gridbench.micro import charts
+from gridbench.micro.record import Results
+from gridbench.micro.sentences import (
     MAIN_ENGINE,
     behind,
     compared_engine,
@@ -22,15 +22,17 @@ from gridbench.micro.present.sentences import (
     unproven,
     when,
 )
-from gridbench.micro.present.tables import (
+from gridbench.micro.tables import (
+    Family,
     against_each,
+    families,
     gaps_table,
     matrix,
     percentiles,
+    side_by_side,
     targets_table,
 )
-from gridbench.micro.present.wording import has_value, ours, titled
-from gridbench.micro.record import Results
+from gridbench.micro.wording import has_value, ours, titled
 from gridbench.pages.document import (
     EVERYWHERE,
     WRITTEN,

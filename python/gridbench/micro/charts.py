@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.formats import NOTHING, amount, interval, round_amount, times
-from gridbench.micro.present.families import best_first, families
-from gridbench.micro.present.sentences import reason
-from gridbench.micro.present.tables import percentiles
-from gridbench.micro.present.wording import (
+from gridbench.micro.record import (
+    CurveAxis,
+    CurveLine,
+    FigureCurve,
+    FigureEntry,
+    MicroFigure,
+    Ratio,
+    Results,
+)
+from gridbench.micro.sentences import reason
+from gridbench.micro.tables import best_first, families, percentiles
+from gridbench.micro.wording import (
     advantage,
     against_limit,
     against_peer,
@@ -23,15 +31,6 @@ from gridbench.micro.present.wording import (
     peer_interval,
     status_word,
     titled,
-)
-from gridbench.micro.record import (
-    CurveAxis,
-    CurveLine,
-    FigureCurve,
-    FigureEntry,
-    MicroFigure,
-    Ratio,
-    Results,
 )
 from gridbench.pages.axis import axis_of, is_wide
 from gridbench.pages.chart import Chart, figure

@@ -1,1 +1,0 @@
-"""The results of micro benchmarks in words, tables and charts."""
