@@ -84,7 +84,6 @@ def test_no_page_has_a_colour_of_its_own() -> None:
     """Scripts take colours from the page's data and style: none is written into them."""
     names = [
         "report/report.js",
-        "micro/present/micro.js",
         "pages/plots.js",
         "pages/curves.js",
     ]
