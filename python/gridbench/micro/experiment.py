@@ -44,6 +44,7 @@ from gridbench.quantities import AUTO
 from gridbench.results_folder import unwritable
 from gridbench.run.participants import find_participant
 from gridbench.schema import record_of
+from gridbench.statistics.series import Status
 from gridbench.terminal import say
 
 _REPEATING = 0.08  # the share of the planned time that may go into repeating what was disturbed
@@ -285,7 +286,7 @@ def choose(
     """The sessions of all engines that can be used, and why others cannot. `rounds`: of all
     sessions; AUTO: as many as the sizes say."""
     launches = {LIMITS: launch_of(PYTHON)}
-    refused: dict[str, tuple[Literal["missing", "failed"], str]] = {}
+    refused: dict[str, tuple[Status, str]] = {}
     cannot: dict[str, Mapping[str, str]] = {}
     for name, place in engines.items():
         own = environment(name)
@@ -310,9 +311,8 @@ def choose(
         items = []
         for item in session.items:
             why = reason(cannot.get(session.engine, {}), item.workload, item.parameters)
-            status, why = refused.get(
-                session.engine, ("cannot", why) if why else ("missing", session.left_out)
-            )
+            status: Status = "cannot" if why else "missing"
+            status, why = refused.get(session.engine, (status, why or session.left_out))
             if why:
                 refusals.append(
                     DataPoint(

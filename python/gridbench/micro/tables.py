@@ -247,7 +247,7 @@ def matrix(figures: tuple[MicroFigure, ...]) -> tuple[Table, Footnotes]:
     mean."""
     notes = Footnotes()
     engines = engines_best_first(figures)
-    rows = [
+    rows: list[list[str | Cell]] = [
         [name, *(_value(figure, figure.entries, name, notes) for figure in figures)]
         for name in engines
     ]
