@@ -16,12 +16,12 @@ from typing import Any
 import click
 
 from gridbench.bench.points import DataPoint, Points
+from gridbench.command_line import run_command
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.records import RecordError, from_record
 from gridbench.results.check import check_results
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded
-from gridbench.usage import run_command
 
 _EXACT = 1e-9
 """Share by which what is worked out again may differ."""

@@ -13,7 +13,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SvgLine:
     """One curve."""
 
     name: str
@@ -25,7 +25,7 @@ class Line:
     dashed: bool = False
 
 
-def curves(title: str, x_name: str, y_name: str, lines: Sequence[Line]) -> str:
+def curves(title: str, x_name: str, y_name: str, lines: Sequence[SvgLine]) -> str:
     """The picture. Values have to be positive; a picture without any says so."""
     points = [point for line in lines for point in _known(line)]
     if not points:
@@ -64,7 +64,7 @@ def curves(title: str, x_name: str, y_name: str, lines: Sequence[Line]) -> str:
     return _framed(parts)
 
 
-def _known(line: Line) -> list[tuple[float, float]]:
+def _known(line: SvgLine) -> list[tuple[float, float]]:
     pairs = zip(line.x, line.y, strict=True)
     return [(x, y) for x, y in pairs if x > 0 and math.isfinite(y) and y > 0]
 

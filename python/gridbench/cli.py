@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import click
 
+from gridbench.command_line import run_command
 from gridbench.errors import InputError
-from gridbench.usage import run_command
 
 
 class Entry(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import click
 from click import shell_completion
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 
 
 @click.command(

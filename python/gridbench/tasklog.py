@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gridbench.errors import InputError
-from gridbench.tasklog_writer import COLUMN_LINE, UNKNOWN_HOST, Header, TaskLogWriter
+from gridbench.tasklog_writer import COLUMN_LINE, UNKNOWN_HOST, TaskLogHeader, TaskLogWriter
 from gridbench.timeline import SCHEMA
 
-__all__ = ["COLUMN_LINE", "UNKNOWN_HOST", "Header", "TaskLogWriter", "read_task_log"]
+__all__ = ["COLUMN_LINE", "UNKNOWN_HOST", "TaskLogHeader", "TaskLogWriter", "read_task_log"]
 
 COLUMNS = ("tid", "sleep time", "submit time", "calc-in time", "calc-out time", "retrieve time")
 """The numeric columns; the compute host's name follows as the seventh."""
@@ -49,7 +49,7 @@ _FORMAT_REMEDY = (
 )
 
 
-def read_task_log(path: Path, *, with_header: bool = False) -> tuple[Header, pa.Table]:
+def read_task_log(path: Path, *, with_header: bool = False) -> tuple[TaskLogHeader, pa.Table]:
     """Read a log as a table of `timeline.SCHEMA`, rows in the file's order.
 
     `sleep` and `slept` both hold the log's sleep time, `worker` the host's name, `queued` is
@@ -87,7 +87,7 @@ def read_task_log(path: Path, *, with_header: bool = False) -> tuple[Header, pa.
             f"NNodes={hosts} (the number of hosts), data sizes 0",
             stacklevel=2,
         )
-        header = Header(tasks, hosts, "", 0.0, 0.0, 0.0)
+        header = TaskLogHeader(tasks, hosts, "", 0.0, 0.0, 0.0)
     elif table.num_rows > header.ntasks:
         warnings.warn(
             f"{path}: {table.num_rows} tasks, though the header says NTasks={header.ntasks}",
@@ -114,8 +114,8 @@ class _Rows:
     lines: npt.NDArray[np.int64]
 
 
-def _read(path: Path, file: BinaryIO) -> tuple[Header | None, _Rows]:
-    header: Header | None = None
+def _read(path: Path, file: BinaryIO) -> tuple[TaskLogHeader | None, _Rows]:
+    header: TaskLogHeader | None = None
     tables: list[pa.Table] = []
     numbers: list[npt.NDArray[np.int64]] = []
     anything = False
@@ -199,7 +199,7 @@ def _is_text(line: bytes) -> bool:
         return False
 
 
-def _parse_header(path: Path, line: int, text: str) -> Header:
+def _parse_header(path: Path, line: int, text: str) -> TaskLogHeader:
     match = _HEADER.fullmatch(text.rstrip())
     if match is None:
         raise InputError(
@@ -223,7 +223,7 @@ def _parse_header(path: Path, line: int, text: str) -> Header:
     nnodes = int(match["nnodes"])
     if nnodes == 0:
         raise InputError("NNodes is 0", file=path, line=line, remedy="give at least one node")
-    return Header(int(match["ntasks"]), nnodes, match["input"], *sizes)
+    return TaskLogHeader(int(match["ntasks"]), nnodes, match["input"], *sizes)
 
 
 def _fault(fields: list[str]) -> str:
@@ -328,7 +328,7 @@ def _refuse_doubled(path: Path, rows: _Rows) -> None:
     )
 
 
-def _timeline(header: Header, rows: pa.Table) -> pa.Table:
+def _timeline(header: TaskLogHeader, rows: pa.Table) -> pa.Table:
     count = rows.num_rows
 
     def constant(value: object, kind: pa.DataType) -> pa.Array:

@@ -14,7 +14,7 @@ UNKNOWN_HOST = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class TaskLogHeader:
     """First line of a task log. Sizes are in KB of 1024 bytes, per task (shared: per run)."""
 
     ntasks: int
@@ -40,7 +40,7 @@ class TaskLogWriter:
     Raises OSError if the file cannot be written.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: TaskLogHeader) -> None:
         self._file = path.open("w", encoding="utf-8", newline="\n", buffering=1)
         self._file.write(f"{header.line()}\n{COLUMN_LINE}\n")
 

@@ -78,7 +78,7 @@ def refused(in_process: Callable[..., Run]) -> Run:
 def refused_benchmarks(in_process: Callable[..., Run]) -> Run:
     """The same for `python -m benchmarks`."""
     from benchmarks.options import measure_areas
-    from gridbench.usage import run_command
+    from gridbench.command_line import run_command
 
     return in_process(lambda words: run_command(measure_areas, "python -m benchmarks", words))
 

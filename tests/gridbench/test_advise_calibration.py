@@ -20,7 +20,7 @@ from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.options import Policy
 from gridbench.model.observation import Observation, RunTimes, Situation
-from gridbench.process.child import Template
+from gridbench.process.child import ProcessTemplate
 from gridbench.scenario.grids import ScenarioCase
 from synthetic import PLACE
 
@@ -143,7 +143,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
         try:
             model = calibration.calibrate(
                 "made-up", WORK, Console(file=printed, width=width), Policy(accept=accept),
-                cast(Template, None), kept=before, servers=servers,
+                cast(ProcessTemplate, None), kept=before, servers=servers,
             )  # fmt: skip
         finally:
             made.printed = printed.getvalue()

@@ -17,7 +17,7 @@ from gridbench.advise import runs as made
 from gridbench.advise.runs import SCENARIO, CaseRun, CaseRunner, _analysed, _looks
 from gridbench.machine.load import ClockReading, Load
 from gridbench.model.observation import Observation, observe
-from gridbench.process.child import Template
+from gridbench.process.child import ProcessTemplate
 from gridbench.progress import Steps
 from gridbench.run.load import read_record
 from gridbench.run.participants import find_participant
@@ -51,7 +51,7 @@ def test_what_a_run_has_measured_is_looked_at_here(monkeypatch: pytest.MonkeyPat
     console = Console(file=io.StringIO())
     facts = find_participant(ENGINE).facts(2, warm=False)
     with (
-        Template(RUNS_CASES, ENGINE) as template,
+        ProcessTemplate(RUNS_CASES, ENGINE) as template,
         CaseRunner(ENGINE, template, warm=False, progress=Steps(console, "run", 2)) as runs,
     ):
         done = runs.run(CASE, facts=facts, limit=60.0)
@@ -190,7 +190,7 @@ def test_runs_are_made_in_real_time_with_the_times_that_are_given(
     printed = io.StringIO()
     progress = Noted(Console(file=printed, width=200))
     with (
-        Template(RUNS_CASES, ENGINE) as template,
+        ProcessTemplate(RUNS_CASES, ENGINE) as template,
         CaseRunner(ENGINE, template, warm=False, progress=progress) as runs,
     ):
         times = np.array([0.02, 0.01, 0.01, 0.02, 0.03, 0.03])

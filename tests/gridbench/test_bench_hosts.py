@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks import hosts
 from benchmarks.clusters.client import ClusterJob, ClusterNode
-from benchmarks.curves import Line, curves
+from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import Area, AreaCase, Extent, Row, Values
 from benchmarks.hosts.peers import OURS, PEERS, RATE, missing, on_hosts
 from benchmarks.measuring import measure
@@ -203,7 +203,10 @@ def test_a_page_shows_the_columns_that_are_used() -> None:
 
 
 def test_curves_are_a_picture_with_all_lines() -> None:
-    lines = [Line("a & b", [1, 10, 100], [0.1, float("nan"), 5], 0), Line("c", [2], [3], 1, True)]
+    lines = [
+        SvgLine("a & b", [1, 10, 100], [0.1, float("nan"), 5], 0),
+        SvgLine("c", [2], [3], 1, True),
+    ]
     picture = ElementTree.fromstring(curves("Title", "x", "y", lines))
     texts = [element.text for element in picture.iter() if element.tag.endswith("text")]
     assert {"Title", "x", "y", "a & b", "c"} <= set(texts)

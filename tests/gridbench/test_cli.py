@@ -72,9 +72,7 @@ def loaded_by(environment: dict[str, str], *arguments: str) -> set[str]:
 def test_help_loads_no_command(environment: dict[str, str]) -> None:
     loaded = loaded_by(environment, "--help")
     own = {name for name in loaded if name.startswith("gridbench.")}
-    assert own == {
-        f"gridbench.{name}" for name in ("cli", "encodings", "errors", "program", "usage")
-    }
+    assert own == {f"gridbench.{name}" for name in ("cli", "command_line", "errors", "program")}
     assert not loaded & {"dataclasses", "difflib", "json", "subprocess"}
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import micro_results
 from golden import same_as_golden
-from gridbench.encodings import replace_missing_signs
+from gridbench.command_line import replace_missing_signs
 from gridbench.errors import InputError
 from gridbench.formats import amount, bound, digits, either_side, round_amount
 from gridbench.micro import charts

@@ -19,7 +19,7 @@ from gridbench.model.sources import PLACE, observe_log, read_source
 from gridbench.model.terms import Shape, run
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
-from gridbench.tasklog import Header, TaskLogWriter
+from gridbench.tasklog import TaskLogHeader, TaskLogWriter
 from running import Run
 from test_tasklog import SAMPLE
 
@@ -71,7 +71,7 @@ def write_log(
     """As a log: clocks of the workers' hosts are `ahead`, the last tasks are lost, stamps are
     multiples of a step, and hosts have stamped their tasks or not."""
     sizes = (situation.bytes_in, situation.bytes_shared, situation.bytes_out)
-    header = Header(situation.tasks, situation.cores, "x", *(size / 1024 for size in sizes))
+    header = TaskLogHeader(situation.tasks, situation.cores, "x", *(size / 1024 for size in sizes))
     clocks = np.broadcast_to(np.asarray(ahead), situation.cores)
 
     def told(time: float) -> float:

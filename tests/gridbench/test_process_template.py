@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from ended import gone
-from gridbench.process.child import Child, Ended, Template
+from gridbench.process.child import Child, Ended, ProcessTemplate
 from gridbench.process.inside import OPEN_FILES
 from gridbench.process.leftovers import Leftovers
 
@@ -78,14 +78,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def template() -> Iterator[Template]:
+def template() -> Iterator[ProcessTemplate]:
     """Of that module."""
-    with Template("module_of_test") as made:
+    with ProcessTemplate("module_of_test") as made:
         yield made
 
 
 @pytest.fixture
-def leftovers(template: Template) -> Iterator[Leftovers]:
+def leftovers(template: ProcessTemplate) -> Iterator[Leftovers]:
     """Adopts what is left behind, and the copies; not the template, which is older."""
     assert template
     with Leftovers() as active:
@@ -98,7 +98,7 @@ def greeting(child: Child) -> list[int]:
 
 
 def test_each_copy_begins_with_the_module_as_it_was_imported(
-    template: Template, leftovers: Leftovers, folder: Path
+    template: ProcessTemplate, leftovers: Leftovers, folder: Path
 ) -> None:
     pids = set()
     for _ in range(3):
@@ -117,7 +117,7 @@ def test_each_copy_begins_with_the_module_as_it_was_imported(
 
 def test_copies_are_of_a_process_that_has_been_prepared(folder: Path) -> None:
     assert folder
-    with Template("module_of_test", "for", "this") as made, Leftovers() as leftovers:
+    with ProcessTemplate("module_of_test", "for", "this") as made, Leftovers() as leftovers:
         child = made.child()
         greeting(child)
         child.send("prepared")
@@ -134,7 +134,7 @@ def room(child: Child) -> int:
 
 
 def test_copies_and_new_processes_have_as_much_room_for_files_as_a_script(
-    template: Template, leftovers: Leftovers
+    template: ProcessTemplate, leftovers: Leftovers
 ) -> None:
     for start in (template.child, lambda: Child("module_of_test")):
         child = start()
@@ -143,7 +143,7 @@ def test_copies_and_new_processes_have_as_much_room_for_files_as_a_script(
 
 
 def test_how_a_copy_ends_and_what_it_printed_is_known(
-    template: Template, leftovers: Leftovers
+    template: ProcessTemplate, leftovers: Leftovers
 ) -> None:
     child = template.child()
     greeting(child)
@@ -155,7 +155,7 @@ def test_how_a_copy_ends_and_what_it_printed_is_known(
     child.end(leftovers)
 
 
-def test_a_copy_that_is_killed(template: Template, leftovers: Leftovers) -> None:
+def test_a_copy_that_is_killed(template: ProcessTemplate, leftovers: Leftovers) -> None:
     child = template.child()
     greeting(child)
     child.ask_to_end(signal.SIGKILL)
@@ -166,7 +166,7 @@ def test_a_copy_that_is_killed(template: Template, leftovers: Leftovers) -> None
 
 
 def test_a_copy_that_still_runs_is_ended_and_the_next_one_comes(
-    template: Template, leftovers: Leftovers
+    template: ProcessTemplate, leftovers: Leftovers
 ) -> None:
     child = template.child()
     pid = greeting(child)[0]
@@ -180,7 +180,7 @@ def test_a_copy_that_still_runs_is_ended_and_the_next_one_comes(
 
 
 def test_without_the_template_there_is_a_new_process(
-    template: Template, leftovers: Leftovers
+    template: ProcessTemplate, leftovers: Leftovers
 ) -> None:
     template._process.kill()
     template._process.wait()

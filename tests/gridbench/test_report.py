@@ -25,7 +25,7 @@ from gridbench.report.prose import interrupted, notices, sentences
 from gridbench.report.result_kind import write_report
 from gridbench.report.run_analysis import study
 from gridbench.report.source import Run, load_runs
-from gridbench.tasklog import Header, TaskLogWriter
+from gridbench.tasklog import TaskLogHeader, TaskLogWriter
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
 
@@ -35,7 +35,7 @@ def render(studies):
 
 
 def log_of(path: Path, table, nnodes: int) -> Path:
-    with TaskLogWriter(path, Header(table.num_rows, nnodes, "input.1", 0, 0, 0)) as log:
+    with TaskLogWriter(path, TaskLogHeader(table.num_rows, nnodes, "input.1", 0, 0, 0)) as log:
         for row in table.to_pylist():
             stamps = (row[name] for name in ("slept", "submit", "calc_in", "calc_out", "retrieve"))
             log.row(row["tid"], *stamps, row["host"])

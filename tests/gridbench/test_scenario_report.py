@@ -27,8 +27,7 @@ from gridbench.scenario.plots import plots_of
 from gridbench.scenario.published import NINFG, SYMPHONY, comparisons, published_blocks
 from gridbench.scenario.result_kind import write_report
 from gridbench.scenario.results import CaseResult
-from gridbench.tasklog import Header as LogHeader
-from gridbench.tasklog import TaskLogWriter
+from gridbench.tasklog import TaskLogHeader, TaskLogWriter
 from scenario_results import all_done, header_of, results_of, write_folder
 
 
@@ -308,7 +307,7 @@ def test_one_page_for_all(driver, tmp_path: Path) -> None:  # type: ignore[no-un
 
 def write_log(path: Path, size_kb: float, delay: float) -> Path:
     """60 tasks of 1 s on 20 workers of four hosts, the clock of one of which is 0.5 s ahead."""
-    with TaskLogWriter(path, LogHeader(60, 20, "input.1", size_kb, 0, 0)) as log:
+    with TaskLogWriter(path, TaskLogHeader(60, 20, "input.1", size_kb, 0, 0)) as log:
         for number in range(60):
             block, worker = divmod(number, 20)
             calc_in = 0.3 + 0.002 * worker + delay + block * (1.001 + delay)

@@ -13,8 +13,8 @@ import psutil
 import pytest
 from rich.console import Console
 
+from gridbench.hosts.host_group import open_hosts
 from gridbench.hosts.hosts_file import HostChoice
-from gridbench.hosts.place import open_place
 from gridbench.sync.experiment import planned_tasks
 from gridbench.sync.options import SyncParameters
 from gridbench.sync.record import FILE, FORM, PlannedRound, Round, Status
@@ -339,7 +339,7 @@ def test_a_host_that_is_lost_loses_its_tasks_until_it_is_back() -> None:
         where = HostChoice(names=tuple(servers_of(rig)))
         parameters = SyncParameters(task="/bin/true", workers=(2,))
         planned: list[list[Status]] = []
-        with open_place(where, 2, Console(quiet=True), TaskGroup) as place:
+        with open_hosts(where, 2, Console(quiet=True), TaskGroup) as place:
             rounds = RoundRunner(lambda: None)
 
             def statuses() -> list[Status]:

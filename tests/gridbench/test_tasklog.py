@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbench.errors import InputError
-from gridbench.tasklog import COLUMN_LINE, Header, TaskLogWriter, read_task_log
+from gridbench.tasklog import COLUMN_LINE, TaskLogHeader, TaskLogWriter, read_task_log
 from gridbench.timeline import SCHEMA
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
-HEADER = Header(2, 3, "input.1", 10.0, 0.0, 0.5)
+HEADER = TaskLogHeader(2, 3, "input.1", 10.0, 0.0, 0.5)
 ROW = "1 1.000000 0.1 0.2 1.2 1.3 node1"
 
 
@@ -29,7 +29,7 @@ def write(folder: Path, body: str | bytes, *, header: bool = True) -> Path:
 
 def test_published_sample_is_read():
     header, table = read_task_log(SAMPLE)
-    assert header == Header(1200, 400, "input.30", 0.0, 0.0, 0.0)
+    assert header == TaskLogHeader(1200, 400, "input.30", 0.0, 0.0, 0.0)
     assert table.schema.equals(SCHEMA)
     assert table["tid"].to_pylist() == [1, 2, 3, 15, 6, 18, 25, 11]
     assert table["retrieve"][2].as_py() == 35.663848
@@ -63,7 +63,7 @@ hosts = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_si
         unique_by=lambda row: row[0],
     ),
     header=st.builds(
-        Header,
+        TaskLogHeader,
         st.integers(100, 10**6),
         st.integers(1, 10**6),
         st.sampled_from(["input.30", "my input", "a=b", "väter"]),
@@ -150,7 +150,7 @@ def test_missing_header_is_derived(tmp_path):
     path = write(tmp_path, f"{ROW}\n2 1 0 0 1 1 node2\n", header=False)
     with pytest.warns(UserWarning, match="no header line"):
         header, _ = read_task_log(path)
-    assert header == Header(2, 2, "", 0.0, 0.0, 0.0)
+    assert header == TaskLogHeader(2, 2, "", 0.0, 0.0, 0.0)
 
 
 def test_header_alone_is_a_run_without_results(tmp_path):
@@ -231,7 +231,7 @@ def test_no_file_and_a_folder(tmp_path):
 def test_a_fault_far_down_a_large_log_is_found(tmp_path):
     lines = [f"{tid} 1 0 0 1 1 node{tid % 9}\n" for tid in range(200_000)]
     lines[150_000] = "150000 1 0 0 x 1 node1\n"
-    big = Header(200_000, 9, "input.1", 0, 0, 0)
+    big = TaskLogHeader(200_000, 9, "input.1", 0, 0, 0)
     path = tmp_path / "tasks.log"
     path.write_text(f"{big.line()}\n{''.join(lines)}")
     with pytest.raises(InputError, match="`x`") as caught:
@@ -263,7 +263,7 @@ def test_a_head_that_is_wrapped_as_in_print_is_read(tmp_path, mark):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         header, table = read_task_log(path)
-    assert header == Header(1200, 400, "input.30", 0.0, 0.0, 0.0)
+    assert header == TaskLogHeader(1200, 400, "input.30", 0.0, 0.0, 0.0)
     known = ["tid", "slept", "submit", "calc_in", "calc_out", "retrieve", "host"]
     assert table.select(known).equals(read_task_log(SAMPLE)[1].select(known))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from benchmarks.batch.engines import BUDGET, cases_of, few_of, peers_on_slurm
-from benchmarks.curves import Line, curves
+from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import (
     Area,
     AreaCase,
@@ -285,5 +285,5 @@ def _picture(samples: Points, numbers: tuple[int, ...]) -> str:
         for disk, place in _DISKS.items():
             seconds = [samples.of(_name(n), f"{disk} {way}").median for n in numbers]
             name = f"{told}, program on {place}"
-            lines.append(Line(name, list(numbers), seconds, colour, disk == "network"))
+            lines.append(SvgLine(name, list(numbers), seconds, colour, disk == "network"))
     return curves("Start-up over the number of workers", "workers", "seconds", lines)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.curves import Line, curves
+from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
 from benchmarks.programs import ENCRYPTION, LOOPBACK, Kind, Wire, behind, local, places, programs
 from benchmarks.requirements import missing_links
@@ -439,5 +439,5 @@ def _picture(samples: Points, sizes: dict[_Link, list[int]]) -> str:
         for name, what, dashed in (("bare", "TCP", True), ("tcp", "gridrpc", False)):
             seconds = [samples.of(link.name, f"{name} {size}").median for size in used]
             rates = [size / 1e6 / taken for size, taken in zip(used, seconds, strict=True)]
-            lines.append(Line(f"{what}, {link.name}", list(used), rates, number, dashed))
+            lines.append(SvgLine(f"{what}, {link.name}", list(used), rates, number, dashed))
     return curves("Bytes per second over message size", "message, bytes", "MB/s", lines)

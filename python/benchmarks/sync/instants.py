@@ -18,8 +18,8 @@ from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, nois
 from benchmarks.requirements import launch_with_benchmarks, missing_engine, missing_sshd, output_of
 from gridbench.bench.points import Points
 from gridbench.formats import as_given
+from gridbench.hosts.host_group import HostGroup, open_hosts
 from gridbench.hosts.hosts_file import HostChoice
-from gridbench.hosts.place import Place, open_place
 from gridbench.sync.experiment import planned_tasks
 from gridbench.sync.figures import RoundFigures, figures_of
 from gridbench.sync.options import SyncParameters
@@ -47,7 +47,7 @@ class Seen:
 class Workers:
     """Runs rounds with the workers of a place."""
 
-    def __init__(self, place: Place, workers: int) -> None:
+    def __init__(self, place: HostGroup, workers: int) -> None:
         self._place = place
         self._workers = workers
         self._rounds = RoundRunner(_no_check)
@@ -85,7 +85,7 @@ class Workers:
 def workers_at(workers: int, servers: Sequence[str] = ()) -> Iterator[Workers]:
     """So many, on this machine or on the hosts of these servers."""
     where = HostChoice(names=tuple(servers))
-    with open_place(where, workers, Console(quiet=True), TaskGroup) as place:
+    with open_hosts(where, workers, Console(quiet=True), TaskGroup) as place:
         yield Workers(place, workers)
 
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from benchmarks.curves import Line, curves
+from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import Area, AreaCase, Extent, Row, Values, noise_row
 from benchmarks.sync.instants import Seen, medians, workers_at
 from gridbench.bench.points import Points
@@ -174,7 +174,7 @@ def _gfarm_rows(samples: Points, counts: Sequence[int]) -> list[Row]:
 
 def _picture(samples: Points, counts: Sequence[int]) -> str:
     lines = [
-        Line(
+        SvgLine(
             kept,
             counts,
             [samples.of(_gfarm_name(backend, n), "rate").median for n in counts],

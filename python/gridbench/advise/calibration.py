@@ -22,7 +22,7 @@ from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.observation import Observation, Situation, observe
 from gridbench.model.terms import Shape
-from gridbench.process.child import Template
+from gridbench.process.child import ProcessTemplate
 from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import ScenarioCase
@@ -286,7 +286,7 @@ def calibrate(
     work: DivisibleWork,
     console: Console,
     policy: Policy,
-    template: Template,
+    template: ProcessTemplate,
     *,
     kept: CachedModel | None = None,
     servers: Servers | None = None,

@@ -38,7 +38,7 @@ from gridbench.model.sources import read_source
 from gridbench.pages.document import write_page
 from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
-from gridbench.process.child import Template
+from gridbench.process.child import ProcessTemplate
 from gridbench.run.machine import usable_processors
 from gridbench.run.participants import find_participant
 from gridbench.scenario.run_case import RUNS_CASES
@@ -234,7 +234,7 @@ def find_model(
             kept = None if request.options.renew else _kept(engine, work)
             if kept is not None and covers(kept.model, work):
                 return kept.model, kept.told(time.time())
-        with Template(RUNS_CASES, engine) as template:  # which gets ready meanwhile
+        with ProcessTemplate(RUNS_CASES, engine) as template:  # which gets ready meanwhile
             seen = settle(request.policy, console, begun=request.begun).began
             model = calibrate(
                 engine,

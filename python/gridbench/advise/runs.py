@@ -21,7 +21,7 @@ from gridbench.formats import counted
 from gridbench.machine.judgement import judged
 from gridbench.machine.load import ClockReading
 from gridbench.model.observation import Observation
-from gridbench.process.child import Template
+from gridbench.process.child import ProcessTemplate
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
@@ -120,7 +120,7 @@ class CaseRunner:
     def __init__(
         self,
         engine: str,
-        template: Template,
+        template: ProcessTemplate,
         *,
         warm: bool,
         progress: Steps,

@@ -20,7 +20,7 @@ from gridbench.formats import about, as_given, counted, duration
 from gridbench.machine.judgement import DISTURBED
 from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel
-from gridbench.process.child import Template
+from gridbench.process.child import ProcessTemplate
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
 from gridbench.scenario.grids import ScenarioCase, TaskTimes
@@ -165,7 +165,7 @@ def try_out(
     progress = Steps(console, "trying: run", len(items) + more)
     body = advice.work.body
     with (
-        Template(RUNS_CASES, engine) as template,
+        ProcessTemplate(RUNS_CASES, engine) as template,
         CaseRunner(
             engine, template, warm=warm, body=body, progress=progress, servers=servers
         ) as runs,

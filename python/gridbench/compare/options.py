@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.compare.record import Command, commands_of, needs_shell
 from gridbench.errors import InputError
 from gridbench.machine.options import Policy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.printing import json_option, quiet_option
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.datagrid.crossover.options import crossover
 from gridbench.datagrid.engines_command import engines
 from gridbench.datagrid.presets import RECORDS, DataGridScale

@@ -13,8 +13,8 @@ from gridbench.datagrid.record import DataGridCase, Loop, Updates
 from gridbench.datagrid.workload import DataGridWorkload
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted, rounded
+from gridbench.hosts.host_group import near
 from gridbench.hosts.hosts_file import HostChoice
-from gridbench.hosts.place import near
 from gridbench.jsonl_store import latest
 from gridbench.machine.judgement import disturbed
 from gridbench.quantities import MB

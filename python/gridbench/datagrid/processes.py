@@ -21,7 +21,7 @@ import psutil
 import gridrpc
 from gridbench.datagrid.engine import CLIENT, MEMBER, find_engine
 from gridbench.errors import InputError
-from gridbench.hosts.place import Place
+from gridbench.hosts.host_group import HostGroup
 from gridbench.process.child import Child, Ended
 from gridbench.process.children import descendants_of
 from gridbench.process.children import end as end_processes
@@ -295,7 +295,7 @@ class ProcessError(Exception):
 class Processes:
     """All of them, by their names."""
 
-    def __init__(self, place: Place, check: Callable[[], None]) -> None:
+    def __init__(self, place: HostGroup, check: Callable[[], None]) -> None:
         """`check` is called ten times a second while something is waited for, and may raise."""
         self._keepers = {member.host.name: member.remote for member in place.members}
         self.facts: dict[str, DataGridHost] = {

@@ -47,7 +47,7 @@ from gridbench.datagrid.record import (
 )
 from gridbench.errors import InputError
 from gridbench.formats import counted
-from gridbench.hosts.place import open_place
+from gridbench.hosts.host_group import open_hosts
 from gridbench.machine.judgement import Watch
 from gridbench.progress import Steps
 
@@ -92,7 +92,7 @@ def open_session(
 ) -> Iterator[DataGridSession]:
     """The hosts, as long as it is open. InputError if they do not come. `check` is called ten times
     a second, and raises Stopped when the user wants an end."""
-    with open_place(work.where, 1, console, HostController) as place:
+    with open_hosts(work.where, 1, console, HostController) as place:
         try:
             processes = Processes(place, check)
         except ProcessError as error:

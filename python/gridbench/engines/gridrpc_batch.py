@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 import gridbench
 from gridbench.engines.base import Cannot, Description
-from gridbench.engines.gridrpc_engines import GridEngine, NativeEngine, PythonEngine
+from gridbench.engines.gridrpc_engines import GridrpcEngine, NativeEngine, PythonEngine
 from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
 
 _MOST_NODES = 4
@@ -30,7 +30,7 @@ def divided(workers: int, most_nodes: int) -> tuple[int, int]:
     return nodes, workers // nodes
 
 
-class _OnCluster(GridEngine):
+class _OnCluster(GridrpcEngine):
     """Workers that a batch system of gridbench's own starts."""
 
     takes_namespaces: ClassVar[bool] = False

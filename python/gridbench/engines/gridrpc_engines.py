@@ -28,7 +28,7 @@ _FILES, _FILES_PER_WORKER = 64, 3  # descriptors that a client has open at most
 _FIRST = 0.05  # seconds of the first task of each worker
 
 
-class GridEngine(FunctionEngine):
+class GridrpcEngine(FunctionEngine):
     """What both have in common: one grid."""
 
     uses_shared_memory: ClassVar[bool] = False  # it passes memory by descriptor, not by /dev/shm
@@ -141,7 +141,7 @@ class GridEngine(FunctionEngine):
         """What the grid calls for a Python function."""
 
 
-class PythonEngine(GridEngine):
+class PythonEngine(GridrpcEngine):
     """gridrpc with Python workers, forked from a prepared process."""
 
     name: ClassVar[str] = "gridrpc-python"
@@ -158,7 +158,7 @@ class PythonEngine(GridEngine):
         return function
 
 
-class NativeEngine(GridEngine):
+class NativeEngine(GridrpcEngine):
     """gridrpc with native workers, which run the task as a function of a compiled module."""
 
     name: ClassVar[str] = "gridrpc-native"

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.printing import json_option, quiet_option
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.formats import bit_rate
 from gridbench.printing import Printing, printing_options

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.machine.options import Policy
 from gridbench.micro.workloads import FULL, QUICK, Sizes
 from gridbench.printing import Printing

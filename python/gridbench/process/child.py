@@ -214,7 +214,7 @@ class Child:
         return ending(self.process.wait())
 
 
-class Template:
+class ProcessTemplate:
     """A process that has imported a module, for children that run it (`gridbench.process.copying`).
 
     With `arguments`, it has called the module's `prepare` with them as well.

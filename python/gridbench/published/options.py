@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.printing import json_option
 
 

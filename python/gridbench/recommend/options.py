@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import CORES

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError, print_warning
 from gridbench.formats import counted
 from gridbench.printing import json_option, print_json

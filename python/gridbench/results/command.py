@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError, print_error
 from gridbench.formats import counted, percent
 from gridbench.printing import Printing, printing_options

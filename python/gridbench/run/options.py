@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.engines.names import DEFAULT_ENGINES, default_engines
 from gridbench.errors import InputError
 from gridbench.machine.options import Policy

@@ -19,7 +19,7 @@ from gridbench.atomic_write import replace_file
 from gridbench.errors import InputError
 from gridbench.results_folder import unusable
 from gridbench.results_lock import LOCK
-from gridbench.tasklog_writer import Header, TaskLogWriter
+from gridbench.tasklog_writer import TaskLogHeader, TaskLogWriter
 from gridbench.workload.workload import Setup, kind_of
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Recorder:
             self._write_record()
             self._log = TaskLogWriter(
                 folder / LOG,
-                Header(
+                TaskLogHeader(
                     ntasks=setup.ntasks,
                     nnodes=setup.nnodes,
                     input_file=setup.input_file,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.engines.names import default_engine
 from gridbench.errors import InputError
 from gridbench.links.options import DEFAULT_LINK, LINK_RATE, parse_rate

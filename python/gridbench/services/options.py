@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.printing import json_option
 from gridbench.quantities import Count
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.engines.names import DEFAULT_ENGINE
 from gridbench.links.options import DEFAULT_LINK
 from gridbench.printing import Printing, printing_options

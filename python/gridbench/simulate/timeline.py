@@ -21,7 +21,7 @@ from gridbench.run.machine import machine_facts, versions
 from gridbench.run.recorder import LOG, OK, REPORT, TIMELINE, write_record
 from gridbench.simulate.simulation import Simulation
 from gridbench.simulate.systems import System
-from gridbench.tasklog_writer import Header, TaskLogWriter
+from gridbench.tasklog_writer import TaskLogHeader, TaskLogWriter
 from gridbench.timeline import SCHEMA
 
 _FORMAT = 1
@@ -149,7 +149,7 @@ def _times_name(done: Simulation) -> str:
 def write_log(path: Path, done: Simulation, table: pa.Table) -> None:
     """Write its task log. OSError if that cannot be done."""
     work = done.work
-    header = Header(
+    header = TaskLogHeader(
         ntasks=work.tasks,
         nnodes=work.cores,
         input_file=_times_name(done),

@@ -15,8 +15,8 @@ from typing import Any
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
+from gridbench.hosts.host_group import HostGroup, Member, near, open_hosts
 from gridbench.hosts.hosts_file import HostSlots, place
-from gridbench.hosts.place import Member, Place, near, open_place
 from gridbench.machine.judgement import Watch
 from gridbench.printing import Printing
 from gridbench.provisional import answer_record
@@ -44,7 +44,7 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         self.parameters = parameters
         self.command = parameters.command()
         self.where = parameters.hosts.where()
-        self._place: Place | None = None
+        self._place: HostGroup | None = None
         self._runner: RoundRunner | None = None
         self._useless = 0
 
@@ -73,12 +73,12 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
             for start in own.start
         ]
 
-    def _at(self, bench: Bench) -> Place:
+    def _at(self, bench: Bench) -> HostGroup:
         """The hosts, opened when first needed. InputError if one cannot run the program."""
         if self._place is None:
             most = max(self.parameters.workers, default=0)
             self._place = bench.stack.enter_context(
-                open_place(self.where, most, bench.console, TaskGroup, self.parameters.watch)
+                open_hosts(self.where, most, bench.console, TaskGroup, self.parameters.watch)
             )
             self._runner = RoundRunner(bench.interrupt.check)
             for member in self._place.members:

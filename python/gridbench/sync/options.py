@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError, print_warning
 from gridbench.hosts.hosts_file import Placement
 from gridbench.machine.options import Policy

@@ -9,7 +9,7 @@ from typing import Any
 
 import gridrpc
 from gridbench.hosts.clock import Clock, ask, between
-from gridbench.hosts.place import Member
+from gridbench.hosts.host_group import Member
 from gridbench.sync.record import HoldPoint, HostUse, TaskRun
 from gridbench.sync.task_group import HostOutcome, TaskOrder
 

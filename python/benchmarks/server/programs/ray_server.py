@@ -12,7 +12,7 @@ import ray
 from ray import serve
 
 
-class Null:
+class NullDeployment:
     """One replica in a process of its own, as Serve has it by default."""
 
     async def __call__(self, request: object) -> str:
@@ -24,7 +24,7 @@ class Null:
 port, processors = map(int, sys.argv[1:])
 ray.init(num_cpus=processors, include_dashboard=False, log_to_driver=False)
 serve.start(http_options={"host": "127.0.0.1", "port": port})
-serve.run(serve.deployment(Null).bind())
+serve.run(serve.deployment(NullDeployment).bind())
 print("ready", flush=True)
 try:
     sys.stdin.read()

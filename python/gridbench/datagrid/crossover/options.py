@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gridbench.command_with_examples import CommandWithExamples
+from gridbench.command_line import CommandWithExamples
 from gridbench.datagrid.workload import LARGEST_OBJECT, LIMITS, SMALLEST_OBJECT
 from gridbench.errors import InputError
 from gridbench.formats import size

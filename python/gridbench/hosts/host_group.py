@@ -57,7 +57,7 @@ class Member:
         return self.server is None
 
 
-class Place:
+class HostGroup:
     """Hosts with their remote objects, while the grid is open."""
 
     def __init__(
@@ -103,9 +103,9 @@ class Place:
 
 
 @contextlib.contextmanager
-def open_place(
+def open_hosts(
     where: HostChoice, most: int, console: Console, kind: type[Remote], *arguments: object
-) -> Iterator[Place]:
+) -> Iterator[HostGroup]:
     """The place, with its remote objects. `most`: cores that are used of all hosts together.
     InputError if its hosts do not come."""
     with contextlib.ExitStack() as stack:
@@ -115,7 +115,7 @@ def open_place(
         try:
             grid = stack.enter_context(gridrpc.Grid(**settings))
             grid.wait_until_ready(where.patience)
-            place = Place(grid, _members(grid, where, cores), kind, *arguments)
+            place = HostGroup(grid, _members(grid, where, cores), kind, *arguments)
             place.man()
             _tell(place, console)
         except (gridrpc.GridError, TimeoutError) as error:
@@ -135,7 +135,7 @@ def open_place(
             place.dismiss()
 
 
-def _tell(place: Place, console: Console) -> None:
+def _tell(place: HostGroup, console: Console) -> None:
     for member in place.members:
         if not member.near:
             facts = member.remote.facts()
