@@ -147,7 +147,7 @@ def test_a_model_covers_work_like_that_which_it_was_measured_for(model: Pipeline
     assert not covers(model, replace(WORK, cores=40))
     assert not covers(model, replace(WORK, bytes_in_each=50 * MB))
     assert covers(model, replace(WORK, warm=True))
-    cold = replace(model, measured=replace(model.measured, starts=("cold",)))
+    cold = replace(model, ranges=replace(model.ranges, starts=("cold",)))
     assert not covers(cold, replace(WORK, warm=True))
 
 

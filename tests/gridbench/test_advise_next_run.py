@@ -119,7 +119,7 @@ def _measured(cores: tuple[int, int] = (1, 16), most: float = 0.0, **more: Any) 
     situations = [
         Situation(cores=number, sleep=np.ones(number), bytes_in=most, **more) for number in cores
     ]
-    return cast(PipelineModel, SimpleNamespace(measured=range_of(situations)))
+    return cast(PipelineModel, SimpleNamespace(ranges=range_of(situations)))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_model_covers_twice_the_data_that_was_measured(
     )
     enough: dict[str, Any] = {"bytes_in": 4.0 * MB, "bytes_out": 4.0 * MB, "bytes_shared": 4.0 * MB}
     situation = Situation(cores=16, sleep=np.ones(16), **(enough | {data: most}))
-    model = cast(PipelineModel, SimpleNamespace(measured=range_of([situation])))
+    model = cast(PipelineModel, SimpleNamespace(ranges=range_of([situation])))
     assert covers(model, work) == covered
 
 

@@ -54,7 +54,7 @@ def test_what_lies_outside_is_named(
 def test_less_data_and_longer_tasks_are_nothing_new(model: PipelineModel) -> None:
     measured = range_of([replace(one, bytes_in=one.bytes_in + MB) for one in situations()])
     easy = replace(INSIDE, sleep=np.full(16, 30.0), bytes_in=1.0)
-    assert replace(model, measured=measured).predict(easy).extrapolated == ()
+    assert replace(model, ranges=measured).predict(easy).extrapolated == ()
 
 
 def test_data_that_no_run_had_is_named(bare: PipelineModel) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from golden import same_as_golden
 from gridbench.model.comparison import Yardstick
-from gridbench.model.document import pipeline_document, place_told
+from gridbench.model.document import pipeline_document
 from gridbench.model.fit import PipelineFit, TermEstimate
 from gridbench.model.held_out import HeldOutCase, HeldOutRuns, RepeatSpread
 from gridbench.model.model import _UP, PipelineModel, without
-from gridbench.model.model_kind import EngineRuns, TasksModel
+from gridbench.model.model_kind import EngineRuns
 from gridbench.model.observation import Observation, RunTimes, Situation, Transport, range_of
 from gridbench.model.saved import pipeline_record
 from gridbench.model.terms import Movement, Shape, case_of, parameters_of, relevant, terms_of
@@ -73,10 +73,10 @@ def test_a_saved_model_has_the_errors_of_each_way_of_holding_out() -> None:
 
 def test_a_place_is_told_in_a_line() -> None:
     links = replace(PLACE, transport="links", nodes=3)
-    assert place_told(links) == "made-up 1 on here, 2 processors, 3 nodes behind links"
-    assert place_told(replace(links, link_rate=1e8)).endswith("behind links of 100 Mbit/s")
+    assert links.told() == "made-up 1 on here, 2 processors, 3 nodes behind links"
+    assert replace(links, link_rate=1e8).told().endswith("behind links of 100 Mbit/s")
     network = replace(PLACE, transport="network")
-    assert place_told(network) == "made-up: the system that made these task logs, on a network"
+    assert network.told() == "made-up: the system that made these task logs, on a network"
 
 
 def test_workers_behind_links_or_on_a_network_are_linked() -> None:
@@ -266,17 +266,17 @@ def test_a_run_that_is_shorter_than_its_tasks_has_no_overhead() -> None:
 
 
 def test_a_case_is_a_run_of_tasks_that_are_alike() -> None:
-    kind = TasksModel(_true())
+    kind = _true()
     case = {"cores": 2, "tasks": 4, "sleep": 1.0, "input": 8.0, "shared": 0.0, "output": 3.0}
     situation = Situation(cores=2, sleep=np.ones(4), bytes_in=8.0, bytes_out=3.0)
-    expected, found = kind.model.predict(situation), kind.expect(case)
+    expected, found = kind.predict(situation), kind.expect(case)
     assert (found.total, found.low, found.high) == (expected.total, expected.low, expected.high)
     assert found.parts == {"ideal": 2.0, "overhead": expected.total - 2.0}
     assert found.outside == expected.extrapolated
     # It starts cold, unless no run has.
-    warm = replace(kind.model, measured=range_of(SITUATIONS[1:]))
+    warm = replace(kind, ranges=range_of(SITUATIONS[1:]))
     begun = warm.predict(replace(situation, warm=True))
-    assert TasksModel(warm).expect(case).total == begun.total < found.total
+    assert warm.expect(case).total == begun.total < found.total
     assert {name: (span.low, span.high) for name, span in kind.measured.items()} == {
         "cores": (2, 16),
         "tasks": (1000, 4000),

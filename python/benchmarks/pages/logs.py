@@ -66,7 +66,7 @@ def simulated(name: str) -> dict[str, Any]:
         model = fitted(paths)
     return {
         "logs": model.fit.known,
-        "cores": [model.measured.cores.low, model.measured.cores.high],
+        "cores": [model.ranges.cores.low, model.ranges.cores.high],
         "held_out": errors(model),
         "published": list(totals(name, model)),
     }

@@ -242,7 +242,7 @@ def most_telling(
 
 def covers(model: PipelineModel, work: DivisibleWork) -> bool:
     """Whether a model is of runs like those that would be made for the work."""
-    measured = model.measured
+    measured = model.ranges
     if ("warm" if work.warm else "cold") not in measured.starts:
         return False
     cases = [_situation(case, work) for case in calibrating(work)]

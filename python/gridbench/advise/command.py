@@ -31,7 +31,6 @@ from gridbench.formats import counted
 from gridbench.machine.load import SampleStart
 from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
-from gridbench.model.document import place_told
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.saved import load_models, save_models
 from gridbench.model.sources import read_source
@@ -272,12 +271,12 @@ def _given(request: AdviceRequest, given: Path, console: Console) -> PipelineMod
         for place, observations in found.items():
             if request.options.engine in (None, place.engine):
                 runs = counted(len(observations), "run")
-                console.print(f"{place_told(place)}: fitting a model to {runs}")
+                console.print(f"{place.told()}: fitting a model to {runs}")
                 models.append(model_of(observations, test=False))
     chosen = [model for model in models if request.options.engine in (None, model.fit.place.engine)]
     if len(chosen) == 1:
         return chosen[0]
-    known = "; ".join(sorted({place_told(place) for place in places}))
+    known = "; ".join(sorted({place.told() for place in places}))
     if not chosen:
         raise InputError(
             f"there is no model of the engine `{request.options.engine}`"

@@ -30,7 +30,7 @@ from gridbench.formats import (
     signed_percent,
     size,
 )
-from gridbench.model.document import estimates_table, place_told
+from gridbench.model.document import estimates_table
 from gridbench.model.model import PipelineModel
 from gridbench.pages.chart import Chart, figure
 from gridbench.pages.colours import SERIES, engine_colours
@@ -410,7 +410,7 @@ def _first(advice: Advice) -> list[tuple[str, str]]:
 
 def _source(model: PipelineModel | Profiled) -> str:
     """The system or the measurements behind the advice."""
-    return model.system.title if isinstance(model, Profiled) else place_told(model.fit.place)
+    return model.system.title if isinstance(model, Profiled) else model.fit.place.told()
 
 
 def _shape(model: PipelineModel | Profiled) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from gridbench.formats import (
     NOTHING,
     amount,
-    bit_rate,
     counted,
     digits,
     duration,
@@ -20,24 +19,12 @@ from gridbench.model.cost_model import TOTAL, CostEstimate, CostModel
 from gridbench.model.fit import PipelineFit, TermEstimate
 from gridbench.model.held_out import WEIGHTY, HeldOutCase, HeldOutRuns, RepeatSpread
 from gridbench.model.model import PipelineModel
-from gridbench.model.observation import EnginePlace
 from gridbench.pages.document import EVERYWHERE, Document, TableBlock
 from gridbench.pages.table import Column, Table, table_of
 
 _MB = 2**20
 _WORST = 3
 """Cases named for each way of holding out."""
-
-
-def place_told(place: EnginePlace) -> str:
-    """Engine, version, machine and links in one line."""
-    if place.transport == "network":
-        return f"{place.engine}: the system that made these task logs, on a network"
-    where = f"{place.engine} {place.version} on {place.host}, {place.processors} processors"
-    if place.transport == "one host":
-        return f"{where}, client and workers on one host"
-    rate = f" of {bit_rate(place.link_rate)}" if place.link_rate else ""
-    return f"{where}, {counted(place.nodes, 'node')} behind links{rate}"
 
 
 def term_value(value: float, unit: str) -> str:
@@ -68,7 +55,7 @@ def pipeline_document(model: PipelineModel) -> Document:
     fit = model.fit
     loose = [one.term.name for one in fit.estimates if not one.determined]
     return _document(
-        place_told(fit.place),
+        model.told,
         [
             f"{fit.shape.told()}. Fitted to {_runs(fit)}: {_ranges(model)}. Overheads"
             f" of these runs are {percent(math.expm1(fit.spread))} off, typically."
@@ -123,7 +110,7 @@ def _runs(fit: PipelineFit) -> str:
 
 
 def _ranges(model: PipelineModel) -> str:
-    measured = model.measured
+    measured = model.ranges
     parts = [
         f"{measured.cores.told(whole)} cores",
         f"{measured.tasks.told(whole)} tasks",

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.model.fit import MORE_STARTS, PipelineFit, fit
 from gridbench.model.held_out import HeldOutRuns, RepeatSpread, held_out, repeated
-from gridbench.model.kind import Fitting, nobody
+from gridbench.model.kind import CaseEstimate, Fitting, nobody
 from gridbench.model.observation import Observation, Range, Situation, range_of, together
 from gridbench.model.pipeline import figures
-from gridbench.model.spans import BEYOND, LEAST_ERROR, widening
+from gridbench.model.spans import BEYOND, LEAST_ERROR, Span, widening
 from gridbench.model.terms import Shape, case_of, parameters_of, run
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 DISTURBED = math.log(2) / 1.645
 """If other programs disturbed all runs: so much does the overhead of others deviate, as logarithm
@@ -49,7 +53,7 @@ class PipelineModel:
     """What is known of an engine in a place."""
 
     fit: PipelineFit
-    measured: Range
+    ranges: Range
     held_out: tuple[HeldOutRuns, ...] = ()
     repeated: RepeatSpread | None = None
     """None: no case was run more than once."""
@@ -63,6 +67,55 @@ class PipelineModel:
         return self.fit.place.engine
 
     @property
+    def told(self) -> str:
+        """Engine, machine and links."""
+        return self.fit.place.told()
+
+    @property
+    def quantity(self) -> str:
+        """The predicted quantity."""
+        return "total time"
+
+    @property
+    def measured(self) -> Mapping[str, Span]:
+        """The measured spans, by the names of the parameters of a case."""
+        known = self.ranges
+        return {
+            "cores": known.cores,
+            "tasks": known.tasks,
+            "sleep": known.sleep,
+            "input": known.bytes_in,
+            "shared": known.bytes_shared,
+            "output": known.bytes_out,
+        }
+
+    def expect(self, case: Mapping[str, float]) -> CaseEstimate:
+        """The total of tasks of one length, with a cold start if any run had one."""
+        found = self.predict(
+            Situation(
+                cores=int(case["cores"]),
+                sleep=np.full(int(case["tasks"]), case["sleep"]),
+                bytes_in=case["input"],
+                bytes_shared=case["shared"],
+                bytes_out=case["output"],
+                warm="cold" not in self.ranges.starts,
+            )
+        )
+        return CaseEstimate(
+            total=found.total,
+            low=found.low,
+            high=found.high,
+            parts={"ideal": found.ideal, "overhead": found.overhead},
+            outside=found.extrapolated,
+        )
+
+    def document(self) -> Document:
+        """All that is known of it."""
+        from gridbench.model.document import pipeline_document
+
+        return pipeline_document(self)
+
+    @property
     def linked(self) -> bool:
         """Whether the workers are behind links, or on a network."""
         return self.fit.place.transport != "one host"
@@ -74,7 +127,7 @@ class PipelineModel:
 
     def outside(self, situation: Situation) -> tuple[str, ...]:
         """In which ways a situation is unlike all that was measured."""
-        return self.measured.outside(situation)
+        return self.ranges.outside(situation)
 
     def total(self, situation: Situation, changed: Mapping[str, float] | None = None) -> float:
         """Seconds that it takes, with some terms changed if wanted."""
@@ -107,12 +160,12 @@ class PipelineModel:
             low=ideal + overhead / factor,
             high=ideal * (1 + self.disturbed_share) + overhead * factor,
             ideal=ideal,
-            extrapolated=self.measured.outside(situation),
+            extrapolated=self.ranges.outside(situation),
         )
 
     def unsure(self, situation: Situation) -> float:
         """Standard deviation of the logarithm of the overhead of a run."""
-        beyond = BEYOND * self.measured.beyond(situation)
+        beyond = BEYOND * self.ranges.beyond(situation)
         disturbed = DISTURBED * self.disturbed_share
         return math.hypot(self._error(), self._of_terms(situation), beyond, disturbed)
 
@@ -180,7 +233,7 @@ def model_of(
     errors = held_out(cases, shape=shape, fitting=fitting) if test else ()
     return PipelineModel(
         fit=found,
-        measured=range_of([one.situation for one in cases]),
+        ranges=range_of([one.situation for one in cases]),
         held_out=errors,
         repeated=repeated(observations),
     )

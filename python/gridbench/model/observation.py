@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.analysis.summary import ideal_time, summarise
 from gridbench.errors import InputError
-from gridbench.formats import duration, size, whole
+from gridbench.formats import bit_rate, counted, duration, size, whole
 from gridbench.machine.judgement import DISTURBED, is_quiet
 from gridbench.model.spans import UNKNOWN, Span, span_of
 from gridbench.report.source import grid_hosts, place
@@ -92,6 +92,16 @@ class EnginePlace:
     """Bytes from which on the engine gives data memory of its own, which it uses again."""
     keep_free: int | None = None
     """Bytes of such memory that it keeps for later tasks; None: any."""
+
+    def told(self) -> str:
+        """Engine, version, machine and links in one line."""
+        if self.transport == "network":
+            return f"{self.engine}: the system that made these task logs, on a network"
+        where = f"{self.engine} {self.version} on {self.host}, {self.processors} processors"
+        if self.transport == "one host":
+            return f"{where}, client and workers on one host"
+        rate = f" of {bit_rate(self.link_rate)}" if self.link_rate else ""
+        return f"{where}, {counted(self.nodes, 'node')} behind links{rate}"
 
 
 @dataclass(frozen=True, slots=True)

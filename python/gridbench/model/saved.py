@@ -193,7 +193,7 @@ def _saved_pipeline(model: PipelineModel) -> _PipelineRecord:
             for one in fit.estimates
         ),
         covariance=tuple(map(tuple, fit.covariance.tolist())),
-        measured=model.measured,
+        measured=model.ranges,
         held_out=model.held_out,
         repeated=model.repeated,
         tried=tuple(_Tried(shape=shape, cost=cost) for shape, cost in fit.tried),
@@ -227,7 +227,7 @@ def _pipeline_model(saved: _PipelineRecord) -> PipelineModel:
             spread=saved.spread,
             tried=tuple((one.shape, one.cost) for one in saved.tried),
         ),
-        measured=saved.measured,
+        ranges=saved.measured,
         held_out=saved.held_out,
         repeated=saved.repeated,
         disturbed=saved.disturbed,

@@ -265,7 +265,7 @@ def _work(planned: PlannedWork, model: PipelineModel, cores: int | None) -> Divi
     place = model.fit.place
     work = DivisibleWork(
         seconds=planned.seconds,
-        cores=cores or max(1, int(model.measured.cores.high)),
+        cores=cores or max(1, int(model.ranges.cores.high)),
         most_tasks=planned.tasks or 100_000,
         body=SPIN,
     )
@@ -277,7 +277,7 @@ def _work(planned: PlannedWork, model: PipelineModel, cores: int | None) -> Divi
 def _task_time(model: PipelineModel) -> float | None:
     """Seconds of a task from which on workers do the work for `EFFICIENT` of the time, without
     their start; None: not even of long ones."""
-    cores = max(1, int(model.measured.cores.high))
+    cores = max(1, int(model.ranges.cores.high))
     free = {name: 0.0 for name in model.values if name.startswith("start.")}
 
     def efficient(seconds: float) -> bool:

@@ -261,7 +261,7 @@ def _task_size(one: Recommendation) -> str:
         split, work = one.advice.split, one.advice.work
         parts.append(f"{counted(split.tasks, 'task')} of {_time(work.seconds / split.tasks)} each")
     if one.task_time is not None and one.model is not None:
-        cores = int(one.model.measured.cores.high)
+        cores = int(one.model.ranges.cores.high)
         parts.append(
             f"tasks of at least {rough(one.task_time)} keep {counted(cores, 'worker')} of"
             f" {one.model.name} busy for {percent(EFFICIENT, 0)} of the time"
@@ -273,7 +273,7 @@ def _task_size(one: Recommendation) -> str:
 def _cores(one: Recommendation) -> str:
     if one.model is None:
         return "Not known: there is no model."
-    span = one.model.measured.cores
+    span = one.model.ranges.cores
     low, high = whole(span.low), whole(span.high)
     measured = f"runs with {low} to {high} cores" if low != high else f"runs with {high} cores"
     if one.advice is None:

@@ -16,7 +16,6 @@ from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, counted, percent
 from gridbench.model.document import term_value
 from gridbench.model.model import PipelineModel
-from gridbench.model.model_kind import TasksModel
 from gridbench.model.observation import EnginePlace, Situation
 from gridbench.model.pipeline import TaskWatch
 from gridbench.model.saved import load
@@ -64,7 +63,7 @@ class FittedSystems:
 def read_fitted(path: Path, engine: str) -> FittedSystems:
     """The models of an engine in a file. InputError if there is none."""
     kind, known = load(path)
-    models = [one.model for one in known if isinstance(one, TasksModel)]
+    models = [one for one in known if isinstance(one, PipelineModel)]
     if len(models) < len(known):
         raise InputError(
             f"holds models of {kind.name}, and only tasks can be simulated",
@@ -92,7 +91,7 @@ def _system(model: PipelineModel, situation: Situation) -> System:
         start_up=Batch(constant=0.0, per_worker=0.0),
         link=fit.place.link_rate or GIGABIT,
         one_host=fit.place.transport == "one host",
-        measured_cores=int(model.measured.cores.high),
+        measured_cores=int(model.ranges.cores.high),
         given=tuple(
             SourcedFigure(
                 one.term.meaning,
