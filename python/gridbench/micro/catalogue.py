@@ -79,6 +79,21 @@ def catalogue(
     ]
 
 
+def _figure(
+    id: str,
+    workload: str,
+    title: str,
+    source: PointSource,
+    unit: str = "",
+    *,
+    better: Better = "less",
+    **more: Any,
+) -> FigureOf:
+    return FigureOf(
+        id=id, workload=workload, title=title, source=source, unit=unit, better=better, **more
+    )
+
+
 def _limit(name: str, quantity: str, factor: float = 1.0, **parameters: Any) -> MachineLimit:
     return MachineLimit(name, PointSource("limit", quantity, parameters, factor))
 
@@ -89,14 +104,12 @@ def _new_memory(size: int, factor: float) -> MachineLimit:
 
 
 def _calls() -> Iterator[FigureOf]:
-    echo = _limit("windowed_echo", "per_second")
-    yield FigureOf(
-        id="null_call",
-        workload="null calls",
-        title="a call that does nothing, one after the other",
-        unit="us",
-        better="less",
-        source=PointSource("null_call", "us"),
+    yield _figure(
+        "null_call",
+        "null calls",
+        "a call that does nothing, one after the other",
+        PointSource("null_call", "us"),
+        "us",
         limits=(
             # Where both look until something comes, as gridrpc's workers do for a while.
             _limit("ping_pong_memory", "us"),
@@ -108,34 +121,21 @@ def _calls() -> Iterator[FigureOf]:
             _limit("pickled_call_spin", "us"),
         ),
     )
-    yield FigureOf(
-        id="null_rate",
-        workload="null calls",
-        title="null calls per second, submitted singly",
-        unit="calls/s",
-        better="more",
-        source=PointSource("null_rate", "per_second"),
-        limits=(echo,),
-    )
-    yield FigureOf(
-        id="map_rate",
-        workload="null calls",
-        title="null calls per second by map, each engine with its best chunk size",
-        unit="calls/s",
-        better="more",
-        source=PointSource("map_rate", "per_second"),
-        limits=(echo,),
-        best_of="chunk",
-    )
-    yield FigureOf(
-        id="null_rate_4_clients",
-        workload="null calls",
-        title="null calls per second of 4 client processes together",
-        unit="calls/s",
-        better="more",
-        source=PointSource("null_rate_4_clients", "per_second"),
-        limits=(echo,),
-    )
+    for name, title, best_of in (
+        ("null_rate", ", submitted singly", ""),
+        ("map_rate", " by map, each engine with its best chunk size", "chunk"),
+        ("null_rate_4_clients", " of 4 client processes together", ""),
+    ):
+        yield _figure(
+            name,
+            "null calls",
+            f"null calls per second{title}",
+            PointSource(name, "per_second"),
+            "calls/s",
+            better="more",
+            limits=(_limit("windowed_echo", "per_second"),),
+            best_of=best_of,
+        )
 
 
 def _arrays(sizes: tuple[int, ...]) -> Iterator[FigureOf]:
@@ -144,13 +144,12 @@ def _arrays(sizes: tuple[int, ...]) -> Iterator[FigureOf]:
         ("echo", "an array there and back", 2),
     ):
         for size in sizes:
-            yield FigureOf(
-                id=f"{workload}_{bytes_named(size)}",
-                workload=title,
-                title=f"{title}, {bytes_named(size)}",
-                unit="ms",
-                better="less",
-                source=PointSource(workload, "ms", {"bytes": size}),
+            yield _figure(
+                f"{workload}_{bytes_named(size)}",
+                title,
+                f"{title}, {bytes_named(size)}",
+                PointSource(workload, "ms", {"bytes": size}),
+                "ms",
                 parameter=("bytes", float(size)),
                 limits=(
                     _limit("memcpy", "ms", trips, bytes=size),
@@ -160,50 +159,35 @@ def _arrays(sizes: tuple[int, ...]) -> Iterator[FigureOf]:
                 ),
             )
     for size in sizes:
-        yield FigureOf(
-            id=f"argument_{bytes_named(size)}_copies",
-            workload="copies of an array as argument",
-            title=f"copies made of an argument of {bytes_named(size)}",
-            unit="copies",
-            better="less",
-            source=PointSource("argument", "copies", {"bytes": size}),
+        yield _figure(
+            f"argument_{bytes_named(size)}_copies",
+            "copies of an array as argument",
+            f"copies made of an argument of {bytes_named(size)}",
+            PointSource("argument", "copies", {"bytes": size}),
+            "copies",
             parameter=("bytes", float(size)),
             compared=False,
         )
-    for_solve = "NumPy's solve in a worker, by the time it takes in the client"
-    yield FigureOf(
-        id="solve",
-        workload="solve",
-        title=for_solve,
-        unit="",
-        better="less",
-        source=PointSource("solve", "ratio"),
-    )
+    title = "NumPy's solve in a worker, by the time it takes in the client"
+    yield _figure("solve", "solve", title, PointSource("solve", "ratio"))
 
 
 def _shared(size: int) -> Iterator[FigureOf]:
-    for quantity, title in (("first", "first time"), ("later", "later")):
-        yield FigureOf(
-            id=f"shared_100MB_{quantity}",
-            workload="shared data",
-            title=f"{bytes_named(size)} read by all workers, {title}",
-            unit="s",
-            better="less",
-            source=PointSource("shared_100MB", quantity),
-            limits=(
-                _new_memory(size, 1e-3)
-                if quantity == "first"
-                else _limit("memcpy", "ms", 1e-3, bytes=size),
-            ),
+    for quantity, title, limit in (
+        ("first", "first time", _new_memory(size, 1e-3)),
+        ("later", "later", _limit("memcpy", "ms", 1e-3, bytes=size)),
+    ):
+        yield _figure(
+            f"shared_100MB_{quantity}",
+            "shared data",
+            f"{bytes_named(size)} read by all workers, {title}",
+            PointSource("shared_100MB", quantity),
+            "s",
+            limits=(limit,),
         )
-    yield FigureOf(
-        id="shared_100MB_copies",
-        workload="shared data",
-        title="copies of shared data that all processes hold",
-        unit="copies",
-        better="less",
-        source=PointSource("shared_100MB", "copies"),
-    )
+    title = "copies of shared data that all processes hold"
+    source = PointSource("shared_100MB", "copies")
+    yield _figure("shared_100MB_copies", "shared data", title, source, "copies")
 
 
 def _start(crews: tuple[int, ...]) -> Iterator[FigureOf]:
@@ -211,25 +195,23 @@ def _start(crews: tuple[int, ...]) -> Iterator[FigureOf]:
     for client, ending, words in clients:
         for crew in crews:
             for quantity, title in (("first", "to the first task"), ("all", "to all at work")):
-                yield FigureOf(
-                    id=f"start_{crew}_{quantity}{ending}",
-                    workload="start",
-                    title=f"from nothing {title}, {crew} workers{words}",
-                    unit="s",
-                    better="less",
-                    source=PointSource("start", quantity, {"workers": crew, "client": client}),
+                yield _figure(
+                    f"start_{crew}_{quantity}{ending}",
+                    "start",
+                    f"from nothing {title}, {crew} workers{words}",
+                    PointSource("start", quantity, {"workers": crew, "client": client}),
+                    "s",
                     parameter=("workers", float(crew)),
                     limits=(_limit("fork", "seconds", workers=crew),) if quantity == "all" else (),
                 )
     for client, ending, words in clients:
         for crew in crews:
-            yield FigureOf(
-                id=f"memory_{crew}{ending}",
-                workload="memory",
-                title=f"memory of {crew} idle workers and what serves them{words}",
-                unit="MB",
-                better="less",
-                source=PointSource("start", "bytes", {"workers": crew, "client": client}, 1e-6),
+            yield _figure(
+                f"memory_{crew}{ending}",
+                "memory",
+                f"memory of {crew} idle workers and what serves them{words}",
+                PointSource("start", "bytes", {"workers": crew, "client": client}, 1e-6),
+                "MB",
                 parameter=("workers", float(crew)),
             )
 
@@ -239,46 +221,31 @@ def _farm() -> Iterator[FigureOf]:
         ("short", "1000 tasks of 0.1 s on 100 workers; the ideal is 1 s"),
         ("null", "10,000 tasks of 0 s on 100 workers"),
     ):
-        yield FigureOf(
-            id=f"tasks_100_{kind}",
-            workload="100 workers",
-            title=title,
-            unit="s",
-            better="less",
-            source=PointSource("tasks_100", "seconds", {"tasks": kind}),
-        )
-    million: tuple[tuple[str, str, str, Better, PointSource], ...] = (
-        ("million", "a million calls in one go: calls per second", "calls/s", "more",
-         PointSource("million", "per_second")),
-        ("million_count", "calls that fitted into the time", "calls", "more",
-         PointSource("million", "count")),
-        ("million_peak", "the client's peak memory with so many calls", "MB", "less",
-         PointSource("million", "peak", factor=1e-6)),
-        ("million_steady", "rate of the last tenth by that of the first", "", "more",
-         PointSource("million", "steady")),
+        source = PointSource("tasks_100", "seconds", {"tasks": kind})
+        yield _figure(f"tasks_100_{kind}", "100 workers", title, source, "s")
+    million: tuple[tuple[str, str, str, str, Better, float], ...] = (
+        ("million", "a million calls in one go: calls per second", "per_second", "calls/s", "more",
+         1.0),
+        ("million_count", "calls that fitted into the time", "count", "calls", "more", 1.0),
+        ("million_peak", "the client's peak memory with so many calls", "peak", "MB", "less", 1e-6),
+        ("million_steady", "rate of the last tenth by that of the first", "steady", "", "more", 1.0),
     )  # fmt: skip
-    for name, title, unit, better, source in million:
-        yield FigureOf(
-            id=name,
-            workload="million",
-            title=title,
-            unit=unit,
-            better=better,
-            source=source,
-            compared=name == "million",
-        )
+    for name, title, quantity, unit, better, factor in million:
+        source = PointSource("million", quantity, factor=factor)
+        compared = name == "million"
+        yield _figure(name, "million", title, source, unit, better=better, compared=compared)
 
 
 def _work(bodies: tuple[str, ...]) -> Iterator[FigureOf]:
     for body in bodies:
         what = {SLEEP: "10 ms that sleep", SPIN: "10 ms that compute"}.get(body, Kind(body).told)
-        yield FigureOf(
-            id=f"work_{body.rpartition('/')[2]}",
-            workload="work",
-            title=f"tasks {'of ' if body in (SLEEP, SPIN) else ''}{what}, on 2 workers",
-            unit="tasks/s",
+        yield _figure(
+            f"work_{body.rpartition('/')[2]}",
+            "work",
+            f"tasks {'of ' if body in (SLEEP, SPIN) else ''}{what}, on 2 workers",
+            PointSource("work", "per_second", {"task": body}),
+            "tasks/s",
             better="more",
-            source=PointSource("work", "per_second", {"task": body}),
             limits=(_limit("one process", "per_second", task=body),),
         )
 
@@ -286,14 +253,9 @@ def _work(bodies: tuple[str, ...]) -> Iterator[FigureOf]:
 def _grain() -> Iterator[FigureOf]:
     for by, ending, words in (("submit", "", "submitted singly"), ("map", "_map", "by map")):
         for share in (50, 90):
-            yield FigureOf(
-                id=f"metg_{share}{ending}",
-                workload="grain",
-                title=f"METG({share} %): shortest tasks, {words}",
-                unit="us",
-                better="less",
-                source=PointSource("metg", f"us_{share}", {"by": by}),
-            )
+            title = f"METG({share} %): shortest tasks, {words}"
+            source = PointSource("metg", f"us_{share}", {"by": by})
+            yield _figure(f"metg_{share}{ending}", "grain", title, source, "us")
 
 
 # ---- Targets
