@@ -32,6 +32,17 @@ def test_what_is_written_is_read_back(tmp_path: Path, record: dict[str, Any]) ->
     assert holds_results(file)
 
 
+def test_former_names_of_engines_are_read_as_the_present_ones(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
+    text = json.dumps(record).replace('"ray"', '"gridrpc-slurm"').replace("ray,", "slurm-jobs,")
+    (tmp_path / "results.json").write_text(text, encoding="utf-8")
+    results = load_results(tmp_path)
+    names = {entry.engine for figure in results.figures for entry in figure.entries}
+    assert "emulated-slurm" in names
+    assert "gridrpc-slurm" not in json.dumps(results.to_record())
+
+
 def test_what_later_versions_add_is_left_out(tmp_path: Path, record: dict[str, Any]) -> None:
     record["weather"] = "fine"
     record["figures"][0]["entries"][0]["colour"] = [1, 2]

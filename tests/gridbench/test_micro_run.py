@@ -17,11 +17,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gridbench.bench import session as bench_session
 from gridbench.bench.points import DataPoint
 from gridbench.bench.session import Item, Limits, RepeatBudget, Runner, Session
 from gridbench.engines import registry
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header, load_records
+from gridbench.machine.load import Load
 from gridbench.machine.options import Policy
 from gridbench.micro import experiment
 from gridbench.micro.experiment import MicroExperiment, choose, run_micro
@@ -352,6 +354,40 @@ def test_a_session_of_a_plain_engine(run_session: Callable[[str], list[DataPoint
     assert call.values["us"] > 0
     assert call.samples["us"]
     assert "others_cpu" in call.load
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_the_least_disturbed_repetition_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeatable: bool
+) -> None:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    judgements = iter(["disturbed", "disturbed", "undisturbed", "undisturbed"])
+    seen: list[float] = []
+
+    def judged(load: Load) -> str:
+        seen.append(load.others)
+        return next(judgements)
+
+    monkeypatch.setattr(bench_session, "judged", judged)
+    item = Item(
+        workload="null_call", engine="Local", measure=f"{_CALLS}:null_call", seconds=0.1,
+        repeatable=repeatable,
+    )  # fmt: skip
+    session = Session(
+        name="calls", engine="Local", label="Local", place="engines_of_test:Local", workers=1,
+        items=(item,), start_seconds=0.1,
+    )  # fmt: skip
+    limits = Limits(start=30.0, item=60.0, budget=TINY.budget)
+    launch = PythonLaunch([sys.executable], os.environ | {"PYTHONPATH": path})
+    with (
+        Leftovers() as leftovers,
+        Runner(limits, leftovers, RepeatBudget(100.0), note=pytest.fail, check=str) as runner,
+    ):
+        point = runner.measure(session, item, launch, 0)
+    assert len(seen) == 3
+    assert point.load["others_cpu"] == pytest.approx(min(seen), abs=1e-3)
+    assert point.status == "ok"
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,8 @@ def _farm() -> Iterator[FigureOf]:
          1.0),
         ("million_count", "calls that fitted into the time", "count", "calls", "more", 1.0),
         ("million_peak", "the client's peak memory with so many calls", "peak", "MB", "less", 1e-6),
-        ("million_steady", "rate of the last tenth by that of the first", "steady", "", "more", 1.0),
+        ("million_steady", "rate of the last tenth by that of the first", "steady", "", "more",
+         1.0),
     )  # fmt: skip
     for name, title, quantity, unit, better, factor in million:
         source = PointSource("million", quantity, factor=factor)
