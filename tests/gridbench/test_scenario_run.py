@@ -113,7 +113,8 @@ def test_failures_are_told_and_the_others_go_on(
     gridbench: Run, tmp_path: Path, faulty: dict[str, str]
 ) -> None:
     engines = ("--engine", "task3", "--engine", "lean", "--engine", "start")
-    done = gridbench("scenario", 4, *SMALL, *engines, "--cores", "4", "--out", "out", env=faulty)
+    options = (*SMALL, *engines, "--cores", "4", "--rounds", "1", "--out", "out")
+    done = gridbench("scenario", 4, *options, env=faulty)
     assert done.returncode == 1
     results = read_cases(tmp_path / "out")
     failed = {(r.engine, r.reason) for r in results if r.status == "failed"}
