@@ -81,7 +81,7 @@ def _serve(client: EngineClient | None, items: list[dict[str, Any]], lines: Line
 def _measure(
     client: EngineClient | None, item: dict[str, Any], tell: Callable[[dict[str, float]], object]
 ) -> dict[str, Any]:
-    """What the item's function found, or why there is nothing; `tell` is given parts of it."""
+    """The result of the item's function, or why there is none; `tell` gets parts of it."""
     module, _, name = item["measure"].partition(":")
     function = getattr(importlib.import_module(module), name)
     try:
@@ -92,7 +92,7 @@ def _measure(
             tell(part)
     except LimitReached as reached:
         return {"status": "failed", "why": str(reached), "at_limit": True}
-    except Exception as error:  # what is measured, and how, can fail in any way
+    except Exception as error:  # a measurement can fail in any way
         return {"status": "failed", "why": one_line(error)}
     return {"status": "ok"}
 
@@ -112,7 +112,7 @@ def _with_engine(
 
 
 def _unwind_on_sigterm() -> None:
-    """Have SIGTERM unwind this process, once, so that all that it has made is taken down."""
+    """Unwind this process on SIGTERM, once, so that it cleans up."""
     measured = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -128,7 +128,7 @@ def _unwind_on_sigterm() -> None:
 
 
 def adopt_orphans() -> None:
-    """Have processes whose parent ended become ours, so that engines that detach are counted."""
+    """Adopt processes whose parent ended, so that engines that detach are counted."""
     import ctypes
 
     set_child_subreaper = 36

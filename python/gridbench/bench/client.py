@@ -23,20 +23,19 @@ _FUNCTIONS = "gridbench.workload.calls"  # the module of what the workers run
 
 
 class Unable(Exception):
-    """The engine is not made for a measurement, or lacks what it needs; says why."""
+    """The engine cannot do a measurement, and why."""
 
 
 class NotStarted(Exception):
-    """The engine could not be brought up, so that nothing else can be measured with it."""
+    """The engine did not start, so nothing else can be measured with it."""
 
 
 class LimitReached(Exception):
-    """What is measured did not end within its limit; says how far it came, and why as far as that
-    can be seen."""
+    """A measurement did not end within its limit: how far it came, and why if known."""
 
 
 class WrongResult(Exception):
-    """Calls gave other values than they should."""
+    """Calls returned wrong values."""
 
 
 @dataclass(slots=True)
@@ -83,12 +82,12 @@ class EngineClient:
                 self._engine.start(self.workers)
                 self._engine.wait_ready()
             except Exception as error:
-                # Whatever a foreign engine raises: it ends what is to be measured with it.
+                # A foreign engine can raise anything.
                 raise NotStarted(f"could not be started: {one_line(error)}") from error
         return self._engine
 
     def make(self) -> FunctionEngine:
-        """The engine, imported now and not yet started; `engine` is this one from now on."""
+        """Import the engine without starting it; `engine` returns it from now on."""
         module, _, name = self.place.partition(":")
         try:
             kind = getattr(importlib.import_module(module), name)
@@ -147,7 +146,7 @@ def timed_until(
 
 
 def check_all(results: Sequence[Any], expected: Any, what: str) -> None:
-    """Raise WrongResult unless all results are what is expected of each."""
+    """Raise WrongResult unless all results are as expected."""
     wrong = sum(result != expected for result in results)
     if wrong:
         raise WrongResult(f"{wrong} of {len(results)} {what} gave a wrong result")

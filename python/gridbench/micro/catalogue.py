@@ -23,7 +23,7 @@ class PointSource:
     workload: str
     quantity: str
     parameters: dict[str, Any] = field(default_factory=dict)
-    """Those that the points have to have; they may have others."""
+    """Required of the points, which may have others."""
     factor: float = 1.0
     """From the point's unit to the figure's."""
 
@@ -59,9 +59,9 @@ class FigureOf:
     limits: tuple[MachineLimit, ...] = ()
     parameter: tuple[str, float] | None = None
     compared: bool = True
-    """Whether engines are compared; not where they did different amounts of work."""
+    """False where engines did different amounts of work."""
     best_of: str = ""
-    """A parameter of which each engine gets the value that is best for it."""
+    """A parameter; each engine is shown with its best value."""
 
 
 def catalogue(

@@ -36,11 +36,11 @@ _FAMILIES = (
 )
 _OURS = "gridrpc"
 _BESIDE = ("process-pool, inherited",)
-"""Shown, but no peer: it does not do what is compared."""
+"""Shown, but no peer: it does not do the same work."""
 
 
 def results_of(header: Header, points: Iterable[DataPoint], ended: str) -> Results:
-    """All that the points tell."""
+    """Everything that follows from the points."""
     every = list(points)
     chosen = Points(every)
     figures: list[MicroFigure] = []

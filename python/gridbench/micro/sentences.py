@@ -1,4 +1,4 @@
-"""Sentences: who is ahead, where not, what is not known, and how it was measured."""
+"""Sentences: who is ahead, who is not, what is unknown, and the method."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def headline(results: Results) -> list[str]:
 
 
 def targets(results: Results) -> tuple[Lead, ...]:
-    """Those of which it was measured whether they are reached."""
+    """The targets that could be judged."""
     return tuple(lead for lead in results.lead if lead.reached is not None)
 
 
 def not_judged(results: Results) -> list[Lead]:
-    """Targets whose own value was measured, and of which it is still not known if it suffices."""
+    """Targets that could not be judged although their own value was measured."""
     measured = {
         (figure.id, entry.engine)
         for figure in results.figures

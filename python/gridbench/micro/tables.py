@@ -151,7 +151,7 @@ _KINDS = (
 
 
 def families(results: Results) -> list[Family]:
-    """All figures and curves, each in one family; what is of no known kind comes last."""
+    """All figures and curves, each in one family; those of no known kind come last."""
     left = list(results.figures)
     curves = list(results.curves)
     found = []
@@ -205,7 +205,7 @@ def side_by_side(figures: tuple[MicroFigure, ...]) -> list[tuple[MicroFigure, ..
 
 
 def _in_order(figures: list[MicroFigure]) -> tuple[MicroFigure, ...]:
-    """Figures that differ in nothing but a number stand beside each other."""
+    """Sort figures that differ in a number only next to each other."""
     return tuple(figure for group in _groups(figures) for figure in group)
 
 

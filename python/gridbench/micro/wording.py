@@ -78,7 +78,7 @@ def peer_interval(figure: MicroFigure, engine: str) -> str:
 
 
 def against_limit(figure: MicroFigure, engine: str) -> str:
-    """`1.33×`, of which limit if it is not the first; a dash if there is none."""
+    """`1.33×`, with the name of a limit that is not the first; a dash without one."""
     ratio = figure.ratios.get(engine)
     if ratio is None or ratio.to_limit is None:
         return NOTHING

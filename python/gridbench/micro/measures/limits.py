@@ -148,7 +148,7 @@ def _send(connection: socket.socket, data: bytes) -> None:
 
 
 def _receive(connection: socket.socket) -> bytes | None:
-    """A message, which is small enough to come in one piece with its length; None at the end."""
+    """A message with its length, small enough for one packet; None at the end."""
     data = _looked_for(connection)
     if not data:
         return None
@@ -158,7 +158,7 @@ def _receive(connection: socket.socket) -> bytes | None:
 
 
 def _looked_for(connection: socket.socket) -> bytes:
-    """What has come; a socket that does not block is asked until something has."""
+    """Receive; polls a socket that does not block."""
     while True:
         try:
             return connection.recv(4096)
