@@ -69,6 +69,7 @@ class Attempts:
 
     def __init__(self, points: Iterable[DataPoint] = ()) -> None:
         self._by_series: dict[Key, list[DataPoint]] = {}
+        self._failed: set[Key] = set()
         for point in points:
             self.add(point)
 
@@ -76,9 +77,13 @@ class Attempts:
         """One more."""
         key = key_of(point.workload, point.engine, point.parameters, 0)
         self._by_series.setdefault(key, []).append(point)
+        if point.status != "ok":
+            self._failed.add(key)
 
     def futile(self, case: PlannedPoint) -> str:
         """Why another try would be a waste of time; empty if it is none."""
+        if self._failed.isdisjoint(case.companions):  # the usual case, and a quick answer
+            return ""
         own = self._earlier(case.series, case.round)
         if own and all(point.at_limit for point in own):
             return "it did not end within its time limit in earlier rounds"
