@@ -222,8 +222,8 @@ def _sixth(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:
             continue
         what, total = _split(one.tasks, one.bytes_in), cell.total().value
         empty = without_data(cell, cells, lambda cell: cell.one.bytes_in)
-        starting = _value(empty, "last_start") if empty else None
-        before = starting if one.start == "cold" else 0.0
+        start_up = _value(empty, "last_start") if empty else None
+        before = start_up if one.start == "cold" else 0.0
         if before is not None:
             start.add(what, one.engine, before if one.start == "cold" else None)
             beside.add(what, one.engine, max(0.0, total - before - (one.ideal_s or 0.0)))
