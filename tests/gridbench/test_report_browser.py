@@ -119,10 +119,10 @@ def test_pictures_and_tables_can_be_saved(driver, downloads, tmp_path):
     for button in driver.find_elements("css selector", '[data-chart="gantt"] .tools button'):
         button.click()
     driver.find_element("css selector", "[data-csv]").click()
-    assert b"<svg" in saved(downloads, "gridbench-gantt-1.svg")
-    png = saved(downloads, "gridbench-gantt-1.png")
+    assert b"<svg" in saved(downloads, "gridbench-report-gantt-1.svg")
+    png = saved(downloads, "gridbench-report-gantt-1.png")
     assert len(np.unique(pixels(png))) > 5
-    assert len(saved(downloads, "gridbench-gantt-1.csv").splitlines()) == 41
+    assert len(saved(downloads, "gridbench-report-gantt-1.csv").splitlines()) == 41
     rows = list(csv.DictReader(io.StringIO(saved(downloads, "gridbench-tasks-1.csv").decode())))
     assert [int(row["tid"]) for row in rows] == table["tid"].to_pylist()
     assert float(rows[7]["retrieve"]) == pytest.approx(table["retrieve"][7].as_py(), abs=1e-6)

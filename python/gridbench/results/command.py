@@ -63,7 +63,10 @@ def make_report(
     if as_scenario is not None:
         _report_as_scenario(sources, as_scenario, out)
     elif found and kind_of(sources).compares:
-        _report_compared(found, sources, out)
+        from gridbench.pages.document import write_page
+        from gridbench.results.compare import document_of
+
+        write_page(document_of(found, *sources), out)
     else:
         kind_of(sources).write_report(sources, out)
     _told(printing, "report", out)
@@ -104,7 +107,8 @@ def make_table(sources: Sequence[Path], out: Path, printing: Printing) -> None:
 def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> list[Compared]:
     """Tell how the second differs from the first. Without anything in common nothing is told, or it
     is an InputError if a comparison is `needed`."""
-    from gridbench.results.compare import print_compared
+    from gridbench.pages.terminal import print_document
+    from gridbench.results.compare import document_of
 
     try:
         first, second = map(measures_of, sources)
@@ -113,7 +117,7 @@ def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> li
         if needed:
             raise
         return []
-    print_compared(printing.tables(), found)
+    print_document(printing.tables(), document_of(found, *sources))
     return found
 
 
@@ -169,13 +173,6 @@ def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
 
     (scenario,) = parse_scenarios([name])
     write_page(document_of(*results_of_runs(sources, scenario), runs=True), out)
-
-
-def _report_compared(found: Sequence[Compared], sources: Sequence[Path], out: Path) -> None:
-    from gridbench.atomic_write import write_file
-    from gridbench.results.compare import render_compared
-
-    write_file(out, render_compared(found, *sources))
 
 
 @click.command(

@@ -10,23 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
-from rich.text import Text
-
 from gridbench.errors import InputError
 from gridbench.formats import amount, counted, digits, percent
-from gridbench.pages import render as pages
-from gridbench.pages.table import Table
+from gridbench.pages.document import EVERYWHERE, Document, TableBlock, Text
+from gridbench.pages.table import Cell, Column, table_of
 from gridbench.provisional import provisional
 from gridbench.result_kind import FigureName, Measure
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.interval import ratio_bounds
-from gridbench.terminal import new_table
 
 Verdict = Literal["better", "worse", "no difference", "too few"]
-_HEAD = ("figure", "first", "second", "ratio", "95 % bounds", "")
 _WORDS = {"better": "better", "worse": "worse", "no difference": "–", "too few": "too few"}
-_STYLES = {"worse": "red", "better": "green", "no difference": "", "too few": "dim"}
+_STYLES = {"worse": "bad", "better": "good", "no difference": "", "too few": ""}
+"""Classes of cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,41 +142,35 @@ def _ratio(one: float, other: float) -> float:
     return math.inf if one else 1.0
 
 
-def print_compared(console: Console, found: Sequence[Compared]) -> None:
+def document_of(found: Sequence[Compared], first: Path, second: Path) -> Document:
     """One sentence, and a line for each figure, the worst first."""
-    table = new_table("Second by first, in the medians", words=_HEAD[:1], numbers=_HEAD[1:])
-    for one in found:
-        table.add_row(*_cells(one), style=_STYLES[one.verdict])
-    console.print(table)
-    console.print(Text(told(found), style="bold"))
-
-
-def render_compared(found: Sequence[Compared], first: Path, second: Path) -> str:
-    """The same as a page."""
-    return pages.render(
-        "results/compare.html",
-        f"gridbench report: {first.name} and {second.name}",
-        {},
-        scripts=[],
+    columns: list[Column[Compared]] = [
+        Column("figure", lambda one: f"{one.engine}: {one.what}"),
+        Column("first", lambda one: _median(one.before)),
+        Column("second", lambda one: _median(one.after)),
+        Column("ratio", lambda one: digits(one.ratio)),
+        Column("bounds", lambda one: " – ".join(map(digits, one.bounds))),
+        Column("verdict", lambda one: Cell(_WORDS[one.verdict], style=_STYLES[one.verdict])),
+    ]
+    return Document(
         kind="gridbench report",
+        title=f"gridbench report: {first.name} and {second.name}",
         heading=f"{second.name} against {first.name}",
         subheading=f"first: {first} · second: {second}",
-        navigation=[],
-        verdict=told(found),
-        compared=Table(_HEAD, [_cells(one) for one in found]),
+        sentences=[told(found)],
+        summary=[
+            TableBlock(
+                "Second by first, in the medians", table_of(columns, found), media=EVERYWHERE
+            ),
+            Text(
+                "A ratio is the median of the second result by that of the first. It is called"
+                " better or worse if its bounds, each with 95 % confidence, are on one side of 1,"
+                " and there are two values of each at least; a dash means that no difference can be"
+                " told."
+            ),
+        ],
     )
 
 
-def _cells(one: Compared) -> list[str]:
-    return [
-        f"{one.engine}: {one.what}",
-        _value(one.before),
-        _value(one.after),
-        digits(one.ratio),
-        " – ".join(map(digits, one.bounds)),
-        _WORDS[one.verdict],
-    ]
-
-
-def _value(measure: Measure) -> str:
+def _median(measure: Measure) -> str:
     return amount(statistics.median(measure.values), measure.unit)

@@ -7,9 +7,10 @@
   makers.figure ??= (made) => themed(made);
 
   const draw = (figure) => {
-    const { chart, name = chart } = figure.dataset;
+    const { chart, name = chart, run } = figure.dataset;
+    const part = run ? `-${Number(run) + 1}` : "";
     const made = data.charts[name];
-    return show(figure, () => makers[chart](made, figure), `${data.file}-${name}`, "Nothing to draw: too little was measured.");
+    return show(figure, () => makers[chart](made, figure), `${data.file}-${name}${part}`, "Nothing to draw: too little was measured.");
   };
   for (const chosen of document.querySelectorAll("select[data-choice]")) {
     const figure = chosen.closest("div").querySelector("[data-chart]");

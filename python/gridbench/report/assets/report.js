@@ -355,14 +355,10 @@
     };
   }
 
-  const NOTHING = "Nothing to draw: no task has the stamps that this picture needs.";
-
-  function draw(figure) {
-    const { chart: kind, name, run, order = "submit" } = figure.dataset;
-    const filename = ["gridbench", kind, ...(name ? [name] : []), ...(run ? [Number(run) + 1] : []),
-      ...(kind === "stamps" ? [order] : [])].join("-");
-    const make = plots.makers[kind] ?? (() => charts[kind](Number(run), order));
-    return show(figure, () => make(figure), filename, NOTHING);
+  // Draws the stamps again in another order.
+  function drawStamps(figure) {
+    const { run, order } = figure.dataset;
+    return show(figure, () => charts.stamps(Number(run), order), `${data.file}-stamps-${Number(run) + 1}-${order}`, "");
   }
 
   function taskRows(index, most) {
@@ -400,7 +396,7 @@
     details.append(scroll);
   }
 
-  async function main() {
+  function main() {
     for (const details of document.querySelectorAll("[data-tasks]")) fillTaskTable(details);
     for (const control of document.querySelectorAll("[data-csv]")) {
       const index = Number(control.dataset.csv);
@@ -422,12 +418,10 @@
             other.setAttribute("aria-pressed", String(other === choice));
           }
           figure.dataset.order = choice.dataset.order;
-          draw(figure);
+          drawStamps(figure);
         });
       }
     }
-    // Pages of documents draw all charts themselves.
-    if (!data.charts) await plots.drawAll(draw);
   }
 
   for (const kind of Object.keys(charts)) {
