@@ -11,9 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from benchmarks.figures import Row, Target
+from benchmarks.figures import Row
 from gridbench.formats import as_given, fixed, plain, unit_shown
 from gridbench.pages.markdown import escaped, table_lines
+from gridbench.pages.table import Column, table_of
 from gridbench.pages.table import Table as PageTable
 from gridbench.statistics.series import Series
 from gridbench.terminal import new_table
@@ -23,53 +24,44 @@ _WIDE = 120
 _BREAK = "\n"
 """Between two ratios in a cell."""
 _STYLES = {"yes": "green", "no": "red"}
-_COLUMNS = (
-    "what",
-    "ours: median (spread)",
-    "peer: median (spread)",
-    "limit",
-    "ratio (spread)",
-    "target",
-    "reached",
-)
 
 
 def print_area(console: Console, title: str, rows: Sequence[Row]) -> None:
-    """One table, or a paragraph for each row where that is too wide; under it why values are
+    """Print the rows as a table, or as paragraphs where that is too wide, and why values are
     missing."""
-    columns, lines = _used(rows)
+    made = table_of(_columns(rows), rows)
     if console.width < _WIDE:
-        _print_paragraphs(console, title, columns, lines)
+        _print_paragraphs(console, title, made)
     else:
-        console.print(_table(title, columns, lines))
+        console.print(_table(title, made))
     for problem in problems_of(rows):
         console.print(f"not measured: {problem}")
 
 
-def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+def _table(title: str, made: PageTable) -> Table:
     table = new_table(title)
-    for name in columns:
+    for name in made.head:
         justify: Literal["left", "center", "right"] = "right"
         if name == "what":
             justify = "left"
         elif name == "reached":
             justify = "center"
         table.add_column(name, justify=justify)
-    for line in lines:
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in line))
+    for _, what, cells in made.lines():
+        texts = [cell.text for cell in (what, *cells)]
+        table.add_row(*(Text(text, style=_STYLES.get(text, "")) for text in texts))
     return table
 
 
-def _print_paragraphs(
-    console: Console, title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]
-) -> None:
+def _print_paragraphs(console: Console, title: str, made: PageTable) -> None:
     console.print(Text(title, style="bold"))
-    for what, *cells in lines:
-        console.print(Text(f"- {what}"))
+    for _, what, cells in made.lines():
+        console.print(Text(f"- {what.text}"))
+        names = [name.partition(":")[0].removesuffix(" (spread)") for name in made.head[1:]]
         told = [
-            f"{name.partition(':')[0].removesuffix(' (spread)')} {' and '.join(cell.split(_BREAK))}"
-            for name, cell in zip(columns[1:], cells, strict=True)
-            if cell != "-"
+            f"{name} {cell.text.replace(_BREAK, ' and ')}"
+            for name, cell in zip(names, cells, strict=True)
+            if cell.text != "-"
         ]
         console.print(Padding(Text("; ".join(told)), (0, 0, 0, 2)))
     console.print()
@@ -77,17 +69,9 @@ def _print_paragraphs(
 
 def markdown_of(title: str, rows: Sequence[Row]) -> str:
     """The same as Markdown, with its own heading."""
-    columns, found = _used(rows)
-    lines = [f"## {title}", "", *table_lines(PageTable(columns, found))]
+    lines = [f"## {title}", "", *table_lines(table_of(_columns(rows), rows))]
     lines += ["", *(f"- not measured: {escaped(problem)}" for problem in problems_of(rows)), ""]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _used(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Names of the columns in which there is anything, and their cells, row by row."""
-    lines = [_cells(row) for row in rows]
-    used = [n for n in range(len(_COLUMNS)) if n < 2 or any(line[n] != "-" for line in lines)]
-    return [_COLUMNS[n] for n in used], [[line[n] for n in used] for line in lines]
 
 
 def problems_of(rows: Sequence[Row]) -> list[str]:
@@ -95,19 +79,25 @@ def problems_of(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(problem for row in rows for problem in row.problems))
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        row.what,
-        _with_spread(row.ours, row),
-        "-" if row.peer is None else _with_spread(row.peer, row),
-        "-" if row.limit is None else _amount(row.limit.median, row),
-        _ratio(row),
-        "-" if row.target is None else _target(row.target, row),
-        {True: "yes", False: "no", None: "-"}[row.reached],
+def _columns(rows: Sequence[Row]) -> list[Column[Row]]:
+    """The first two columns, and those of the others that have a value."""
+    first, second, *others = (
+        Column[Row]("what", lambda row: row.what),
+        Column[Row]("ours: median (spread)", lambda row: _with_spread(row.ours, row)),
+        Column[Row]("peer: median (spread)", lambda row: _with_spread(row.peer, row)),
+        Column[Row](
+            "limit", lambda row: "-" if row.limit is None else _amount(row.limit.median, row)
+        ),
+        Column[Row]("ratio (spread)", _ratio),
+        Column[Row]("target", _target),
+        Column[Row]("reached", lambda row: {True: "yes", False: "no", None: "-"}[row.reached]),
     )
+    return [first, second, *(one for one in others if any(one.value(row) != "-" for row in rows))]
 
 
-def _with_spread(measured: Series, row: Row) -> str:
+def _with_spread(measured: Series | None, row: Row) -> str:
+    if measured is None:
+        return "-"
     values = measured.values
     if not values:
         return "did not end" if measured.at_limit else "not measured"
@@ -136,7 +126,10 @@ def _ratio(row: Row) -> str:
     return _BREAK.join(lines) or "-"
 
 
-def _target(target: Target, row: Row) -> str:
+def _target(row: Row) -> str:
+    target = row.target
+    if target is None:
+        return "-"
     sign = ">=" if target.at_least else "<="
     if target.of_peer:
         return f"{sign} {as_given(target.bound, '')}× peer"

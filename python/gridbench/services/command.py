@@ -16,7 +16,7 @@ from gridbench.process.interrupt import Interrupt
 from gridbench_testbed.daemons import Daemons
 from gridbench_testbed.services import gfarm, redis
 from gridbench_testbed.services.gfarm import Backend, Gfarm
-from gridbench_testbed.services.mounts import Mounts, Passthrough
+from gridbench_testbed.services.mounts import Mounts, Passthrough, why_no_passthrough
 from gridbench_testbed.services.redis import Fsync, Redis
 
 _GLANCE = 0.1  # seconds between looks at whether the daemons still run
@@ -57,7 +57,7 @@ def run_passthrough(
     def make() -> Passthrough:
         return Passthrough(mounts, directory=files_in, mounts_in=mounts_in)
 
-    return _run("The local folder", mounts.why_no_passthrough(), make, as_json, command)
+    return _run("The local folder", why_no_passthrough(), make, as_json, command)
 
 
 def run_redis(
