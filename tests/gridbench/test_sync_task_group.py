@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.hosts.clock import Clock, ask, between
+from gridbench.hosts.host_group import HostClock, ask_clock, clock_between
 from gridbench.sync.record import PROGRAM, HoldPoint, Phase, TaskRun
 from gridbench.sync.task_group import HostOutcome, TaskGroup, TaskOrder
 from running import alive, until
@@ -161,11 +161,11 @@ def test_tasks_that_nobody_lets_go_end_with_the_crew(tmp_path: Path) -> None:
 
 def test_a_clock_is_asked_several_times_and_the_shortest_answer_counts() -> None:
     ahead = 10**12
-    clock = ask(lambda: time.monotonic_ns() + ahead)
+    clock = ask_clock(lambda: time.monotonic_ns() + ahead)
     assert abs(clock.offset - ahead) <= clock.error
     assert clock.error == (clock.trip + 1) // 2
 
 
 def test_between_two_answers_both_errors_and_the_drift_count() -> None:
-    found = between(Clock(100, 5, 10), Clock(140, 8, 16))
-    assert found == Clock(120, 8 + 20, 10)
+    found = clock_between(HostClock(100, 5, 10), HostClock(140, 8, 16))
+    assert found == HostClock(120, 8 + 20, 10)

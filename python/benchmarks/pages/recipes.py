@@ -18,7 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ def gridbench(
     *arguments: str | os.PathLike[str], **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of gridbench, which may fail."""
-    command = [sys.executable, "-m", "gridbench", *map(os.fspath, arguments)]
+    command = [sys.executable, "-m", "gridbench", *(os.fspath(one) for one in arguments)]
     return subprocess.run(command, text=True, cwd=ROOT, check=False, **options)
 
 
@@ -169,7 +169,7 @@ def links(file: Path, rounds: int = 3) -> None:
     write_file(file, json.dumps(found, indent=1) + "\n")
 
 
-RECIPES = {
+RECIPES: dict[str, Callable[[Path], None]] = {
     "crossover": crossover, "scenarios": scenarios, "sync-storage": sync_storage, "links": links,
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.processes import ProcessError, Processes, ProcessStart
 from gridbench.datagrid.workload import TaskParameters
 from gridbench.formats import as_given
-from gridbench.hosts.clock import ask
+from gridbench.hosts.host_group import ask_clock
 
 # ---- Timeouts: longer than anything that works
 
@@ -153,7 +153,8 @@ class ClientProcesses:
         does. `report`: of tasks and operations that are done.
         """
         clocks = {
-            host: ask(self._on.clock(host)) for host in {self._on.host_of(n) for n in self.names}
+            host: ask_clock(self._on.clock(host))
+            for host in {self._on.host_of(n) for n in self.names}
         }
         # One after the other is told, with an answer from its host.
         telling = sum(clocks[self._on.host_of(name)].trip for name in self.names)

@@ -1,11 +1,12 @@
-"""Opening a grid, with a remote object on each of its hosts that acts there for a benchmark."""
+"""Opening a grid, with a remote object on each of its hosts that acts there, and their clocks."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import monotonic_ns
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -17,6 +18,40 @@ from gridbench.hosts.hosts_file import HostChoice, HostSlots
 from gridbench.terminal import say
 from gridbench_testbed.cluster import emulated
 from gridrpc._native import processors
+
+LOOKS = 5
+"""Messages there and back for an answer; the shortest says most."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """The host's clock was `offset` ahead, give or take `error`; nanoseconds."""
+
+    offset: int = 0
+    error: int = 0
+    trip: int = 0
+    """How long a message there and back takes at best."""
+
+
+def ask_clock(clock: Callable[[], int], looks: int = LOOKS) -> HostClock:
+    """Ask a host for its time. The time that it tells was some time between question and answer."""
+    return min((_once(clock) for _ in range(looks)), key=lambda one: one.error)
+
+
+def clock_between(before: HostClock, after: HostClock) -> HostClock:
+    """What holds for the time between two such answers, in which the clock may drift."""
+    middle = (before.offset + after.offset) // 2
+    apart = abs(before.offset - after.offset) // 2
+    return HostClock(middle, max(before.error, after.error) + apart, min(before.trip, after.trip))
+
+
+def _once(clock: Callable[[], int]) -> HostClock:
+    asked = monotonic_ns()
+    there = clock()
+    answered = monotonic_ns()
+    trip = answered - asked
+    return HostClock(there - (asked + answered) // 2, (trip + 1) // 2, trip)
+
 
 _FOR_AN_OBJECT = 30.0
 """Seconds until the remote object has to be there, on a host that is."""

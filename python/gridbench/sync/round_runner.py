@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gridrpc
-from gridbench.hosts.clock import Clock, ask, between
-from gridbench.hosts.host_group import Member
+from gridbench.hosts.host_group import HostClock, Member, ask_clock, clock_between
 from gridbench.sync.record import HoldPoint, HostUse, TaskRun
 from gridbench.sync.task_group import HostOutcome, TaskOrder
 
@@ -44,7 +43,7 @@ class RoundOutcome:
     prepared_in: float
     printed: Mapping[int, tuple[bytes, bytes]]
     """Standard output and standard error of the workers that printed something."""
-    clocks: Mapping[str, Clock]
+    clocks: Mapping[str, HostClock]
     """The clocks by which the times of each host's tasks were corrected."""
 
 
@@ -81,9 +80,9 @@ class RoundRunner:
         )  # fmt: skip
         outcomes = {host: one for host, one in done.items() if isinstance(one, HostOutcome)}
         after = self._clocks({host: waiting[host] for host in outcomes})
-        clocks = {host: between(one, after.get(host, one)) for host, one in before.items()}
+        clocks = {host: clock_between(one, after.get(host, one)) for host, one in before.items()}
         self._learn(outcomes.values())
-        none = Clock()
+        none = HostClock()
         tasks = [
             _task(
                 one, prepared[host], done.get(host), before.get(host, none), clocks.get(host, none)
@@ -145,18 +144,18 @@ class RoundRunner:
             except Exception as error:  # of the grid, or raised by the task group
                 return error
 
-    def _clocks(self, groups: Mapping[str, Sequence[PlannedTask]]) -> dict[str, Clock]:
+    def _clocks(self, groups: Mapping[str, Sequence[PlannedTask]]) -> dict[str, HostClock]:
         members = {host: ours[0].member for host, ours in groups.items()}
         far = {host: member for host, member in members.items() if not member.near}
-        clocks = dict.fromkeys(members, Clock())
+        clocks = dict.fromkeys(members, HostClock())
         for host, member in far.items():
             try:
-                clocks[host] = ask(member.remote.clock)
+                clocks[host] = ask_clock(member.remote.clock)
             except gridrpc.GridError:  # the next call gives the reason
                 continue
         return clocks
 
-    def _needed(self, clocks: Iterable[Clock]) -> float:
+    def _needed(self, clocks: Iterable[HostClock]) -> float:
         """Seconds from sending orders to the instant."""
         trips = [one.trip / 1e9 for one in clocks]
         away = any(trips)
@@ -177,7 +176,9 @@ def _by_host(planned: Sequence[PlannedTask]) -> dict[str, list[PlannedTask]]:
     return found
 
 
-def _task(planned: PlannedTask, prepared: Any, done: Any, before: Clock, clock: Clock) -> TaskRun:
+def _task(
+    planned: PlannedTask, prepared: Any, done: Any, before: HostClock, clock: HostClock
+) -> TaskRun:
     """The record of a task, in the client's time. `before`: the clock by which its host knew the
     instant; `clock`: the best estimate."""
     order = planned.order
