@@ -192,28 +192,8 @@ def options_of(schema: type[Any]) -> Callable[[Command], Command]:
     return decorate
 
 
-def option_from(
-    schema: type[Any], field: str, name: str = "", *, as_text: bool = False
-) -> Callable[[Command], Command]:
-    """One option of a schema, for a command without a schema.
-
-    The command's argument `name` has the value or, `as_text`, what is written."""
-    one, default = next((one, value) for own, one, value in declarations(schema) if own == field)
-
-    def parsed(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-        del context, parameter
-        if as_text:
-            return (one.default_text or _shown(one, default)) if value is None else value
-        return one.quantity.parse(one.flag, value) if one.given(value) else default
-
-    return _click_option(name or field, one, default, callback=parsed)
-
-
-def _click_option(
-    name: str, one: Declaration, default: Any, callback: Callable[..., Any] | None = None
-) -> Callable[[Command], Command]:
-    """A parameter of a command. Without `callback` the command gets what is written, as a file may
-    have it as well."""
+def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Command], Command]:
+    """A parameter of a command. Its value is the text as written, as a file may have it as well."""
     kind = click.Choice(list(one.quantity.values)) if isinstance(one.quantity, Choice) else None
     if not one.flags:
         return click.argument(
@@ -234,7 +214,6 @@ def _click_option(
         default=None,
         multiple=one.multiple,
         metavar=one.metavar,
-        callback=callback,
         help=f"{one.help} [{told}]" if told else one.help,
     )
 

@@ -1,7 +1,7 @@
 """Makes a page from a template: one file with its style, scripts and data, that asks for nothing.
 
-A template is named by the package it belongs to and its file there, such as `report/page.html` for
-assets/page.html of gridbench.report. All text that is put into it is escaped.
+A template is named by the package it belongs to and its file there, such as `report/run.html` for
+assets/run.html of gridbench.report. All text that is put into it is escaped.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.result_kind import FigureName, Measure, kind_of
 
-_Columns = dict[str, list[Any]]
-
 
 def measures_of(source: Path) -> dict[FigureName, Measure]:
     """The valid values of each figure. InputError if there are none, with the reason."""

@@ -27,7 +27,7 @@ from gridbench.quantities import (
     Texts,
     words,
 )
-from gridbench.schema import argument, group, option, option_from, read_parameters
+from gridbench.schema import argument, group, option, read_parameters
 from gridbench.shared_options import (
     TIMEOUT,
     ResultsOptions,
@@ -192,14 +192,6 @@ def rounds_given(rounds: int | Literal["auto"] | None, *, several: bool) -> int 
 
 def _is_file(word: str) -> bool:
     return word.lower().endswith(".xml") or os.sep in word or os.path.isfile(word)
-
-
-# Of commands that share them.
-start_option = option_from(RunParameters, "start")
-grid_option = option_from(RunParameters, "grid")
-servers_option = option_from(RunParameters, "servers")
-rounds_option = option_from(RunParameters, "rounds")
-task_option = option_from(RunParameters, "task", "body_name", as_text=True)
 
 
 @click.command(

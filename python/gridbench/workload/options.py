@@ -18,7 +18,7 @@ from gridbench.formats import counted
 from gridbench.printing import json_option, print_json
 from gridbench.process.children import PYTHON
 from gridbench.quantities import LONGEST_TIME, MOST_TASKS, SIZE, Count, Duration, Quantity
-from gridbench.schema import declarations, option, option_from
+from gridbench.schema import declarations, option
 from gridbench.workload.body import PROGRAM, SLEEP, SPIN, is_library
 from gridbench.workload.numbers import shown
 
@@ -139,9 +139,6 @@ class TasksOptions:
         return Workload(setup, np.full(count, seconds * time_scale), time_scale, body)
 
 
-input_option = option_from(TasksOptions, "input_per_task", "bytes_in_each", as_text=True)
-shared_option = option_from(TasksOptions, "shared", as_text=True)
-output_option = option_from(TasksOptions, "output_per_task", "bytes_out_each", as_text=True)
 stddev_option = click.option(
     "--stddev",
     metavar="SHARE|TIME",

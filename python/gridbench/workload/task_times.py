@@ -20,7 +20,6 @@ from gridbench.formats import as_given
 from gridbench.quantities import LONGEST_TIME, MOST_TASKS
 from gridbench.workload.numbers import parse_real
 
-DEFAULT_SEED = 1
 _LONGEST_LINE = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
