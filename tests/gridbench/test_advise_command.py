@@ -174,7 +174,7 @@ def calibrated(model: PipelineModel, monkeypatch: pytest.MonkeyPatch) -> list[di
         return model
 
     monkeypatch.setattr(command, "calibrate", calibrate)
-    monkeypatch.setattr(command, "Template", lambda *_: nullcontext())
+    monkeypatch.setattr(command, "ProcessTemplate", lambda *_: nullcontext())
     monkeypatch.setattr(command, "settle", lambda *_, **__: SimpleNamespace(began="then"))
     return asked
 

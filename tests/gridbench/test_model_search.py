@@ -23,6 +23,7 @@ from gridbench.model.kind import ModelSubjects
 from gridbench.model.model import model_of
 from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.model.terms import Shape, Term, terms_of
+from gridbench.pages.document import Document
 from gridbench.printing import Printing
 from gridbench.progress import Steps
 from synthetic import PLACE
@@ -389,7 +390,11 @@ class Fits:
         del fitting
         if not self.enough:
             raise InputError(f"2 runs of {self.name} are too few")
-        return SimpleNamespace(show=lambda console: console.print(f"model of {self.name}"))
+        return SimpleNamespace(
+            document=lambda: Document(
+                kind="", title="", heading="", sentences=[f"model of {self.name}"]
+            )
+        )
 
 
 def test_a_model_is_fitted_and_shown_for_each_engine(
