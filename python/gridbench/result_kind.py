@@ -6,10 +6,13 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from gridbench.errors import InputError
 from gridbench.rules import Rules
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 FigureName = tuple[str, str]
 """The engine, and what was measured of it: what figures are known by."""
@@ -82,11 +85,9 @@ class ResultKind(Protocol):
     def nothing_valid(self, source: Path) -> InputError:
         """Why no value is valid, and what to do. InputError as above."""
 
-    def write_report(self, sources: Sequence[Path], out: Path) -> None:
-        """Write the page of these results. InputError for what cannot stand in one report."""
-
-    def markdown(self, sources: Sequence[Path]) -> str:
-        """What they tell, in sentences and tables, as Markdown. InputError as above."""
+    def document(self, sources: Sequence[Path], page: Path | None = None) -> Document:
+        """What these results say. `page`: the file it is written to as HTML, for links. InputError
+        for what cannot stand in one report."""
 
 
 def only(sources: Sequence[Path], title: str) -> Path:
@@ -104,6 +105,21 @@ def kind_of(sources: Sequence[Path]) -> ResultKind:
     """The kind that any of the sources is of."""
     kinds = map(module_of, _PACKAGES)
     return next((kind for kind in kinds if any(map(kind.holds, sources))), module_of(RUNS))
+
+
+def write_report(sources: Sequence[Path], out: Path) -> None:
+    """Write the page of results of one kind. InputError if they cannot be read, or cannot stand in
+    one report, or if `out` cannot be written."""
+    from gridbench.pages.document import write_page
+
+    write_page(kind_of(sources).document(sources, out), out)
+
+
+def report_markdown(sources: Sequence[Path]) -> str:
+    """The same as Markdown: sentences and tables. InputError as above."""
+    from gridbench.pages.markdown import markdown
+
+    return markdown(kind_of(sources).document(sources))
 
 
 def all_kinds() -> Iterator[ResultKind]:

@@ -15,7 +15,7 @@ from blocks import ROOT, pages
 from gridbench.formats import bit_rate, duration, percent
 from gridbench.micro.document import performance
 from gridbench.micro.record import load_results
-from gridbench.result_kind import kind_of
+from gridbench.result_kind import report_markdown
 from gridbench.scenario.published import NINFG
 from gridbench.statistics.interval import ratio_bounds
 
@@ -113,7 +113,7 @@ def test_tables_of_performance_are_those_of_the_kept_results() -> None:
 def test_scenarios_are_told_as_the_kept_cases_have_them() -> None:
     folders = sorted((BENCHMARKS / "scenarios").iterdir())
     page = (BENCHMARKS / "scenarios.md").read_text(encoding="utf-8")
-    made = kind_of(folders).markdown(folders)
+    made = report_markdown(folders)
     assert page[page.index("## Scenario") :] == made
     assert made.count(NINFG) > 6
 

@@ -16,7 +16,7 @@ from benchmarks.table import markdown_of
 from gridbench.bench.points import DataPoint, Points
 from gridbench.formats import amount, percent
 from gridbench.records import from_record
-from gridbench.result_kind import kind_of
+from gridbench.result_kind import report_markdown
 
 KEPT = ROOT / "docs" / "benchmarks"
 
@@ -60,7 +60,7 @@ def test_tables_of_a_page_are_made_of_its_folders(name: str) -> None:
     shown = page(f"benchmarks/{name}")
     for folder in FOLDERS[name]:
         sources = [KEPT / folder]
-        assert kind_of(sources).markdown(sources) in shown, folder
+        assert report_markdown(sources) in shown, folder
 
 
 def test_the_answers_of_the_page_on_shared_data_are_those_of_the_measurement() -> None:

@@ -16,12 +16,12 @@ from gridbench.compare.document import document_of, headline, notices
 from gridbench.compare.execution import execute
 from gridbench.compare.figures import CommandComparison, compare_commands, precise
 from gridbench.compare.record import FORM, Command, Execution, commands_of, needs_shell
-from gridbench.compare.result_kind import write_report
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.pages.render import page
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
+from gridbench.result_kind import write_report
 from running import PROGRAM, Run, alive, until
 
 MB = 1024 * 1024

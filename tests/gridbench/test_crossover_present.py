@@ -33,12 +33,11 @@ from gridbench.datagrid.crossover.document import document_of, to_record
 from gridbench.datagrid.crossover.models import Crossing
 from gridbench.datagrid.crossover.plots import crossings, over_readers, over_size
 from gridbench.datagrid.crossover.record import SharingRecord
-from gridbench.datagrid.crossover.result_kind import write_report
 from gridbench.datagrid.crossover.tables import costs, place, sized, spread
 from gridbench.errors import InputError
 from gridbench.pages.markdown import markdown
 from gridbench.pages.terminal import print_document
-from gridbench.result_kind import kind_of
+from gridbench.result_kind import write_report
 from gridbench.results.compare import compared
 from gridbench.results.table import measures_of
 from running import Run
@@ -217,13 +216,12 @@ def test_two_results_are_compared(tmp_path: Path) -> None:
         for one in measured(ENGINES, spread=0.001)
     ]
     after = write_folder(tmp_path / "b", slower)
-    kind = kind_of([before])
     found = compared(measures_of(before), measures_of(after))
     worse = {one.engine for one in found if one.verdict == "worse"}
     assert worse == {"process-pool"}
     assert len(found) == 4 * 25
     with pytest.raises(InputError, match="cannot be in one report with others"):
-        kind.write_report([before, after], tmp_path / "both.html")
+        write_report([before, after], tmp_path / "both.html")
 
 
 def test_the_program_makes_a_page(tmp_path: Path, gridbench: Run) -> None:

@@ -38,7 +38,6 @@ from gridbench.datagrid.plots import (
     throughput_chart,
 )
 from gridbench.datagrid.record import DataGridCase, MemberUse, OperationCounts, WarmUp
-from gridbench.datagrid.result_kind import write_report
 from gridbench.datagrid.tables import (
     cases_table,
     fits_table,
@@ -55,7 +54,7 @@ from gridbench.pages.render import page
 from gridbench.pages.table import Table
 from gridbench.pages.terminal import print_document
 from gridbench.published.figures import data_grid_slides
-from gridbench.result_kind import Measure, kind_of
+from gridbench.result_kind import Measure, kind_of, write_report
 from gridbench.results.compare import compared
 from gridbench.results.table import measures_of
 from running import Run
@@ -566,7 +565,7 @@ def test_the_program_writes_the_page(gridbench: Run, tmp_path: Path) -> None:
     text = next(tmp_path.rglob("*.html")).read_text(encoding="utf-8")
     assert "gridbench data: data grids" in text
     with pytest.raises(InputError, match="cannot be in one report"):
-        kind_of([folder]).write_report([folder, folder], tmp_path / "both.html")
+        write_report([folder, folder], tmp_path / "both.html")
 
 
 def test_the_page_is_not_written_where_it_cannot_be(tmp_path: Path) -> None:

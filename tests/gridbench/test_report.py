@@ -22,9 +22,9 @@ from gridbench.pages.render import page as page_in_html
 from gridbench.report.data import FEWEST_TASKS, MOST_TASKS, carried, most_tasks, page_data
 from gridbench.report.document import document_of
 from gridbench.report.prose import interrupted, notices, sentences
-from gridbench.report.result_kind import write_report
 from gridbench.report.run_analysis import study
 from gridbench.report.source import Run, load_runs
+from gridbench.result_kind import write_report
 from gridbench.tasklog import TaskLogHeader, TaskLogWriter
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"

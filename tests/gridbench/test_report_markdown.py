@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.result_kind import kind_of
+from gridbench.result_kind import report_markdown
 from gridbench.scenario.published import NINFG, SYMPHONY
 from micro_results import made
 from running import REPOSITORY, Run
@@ -44,7 +44,7 @@ def test_json_says_where_the_tables_are(gridbench: Run) -> None:
 
 def test_a_dash_is_standard_output(gridbench: Run, tmp_path: Path) -> None:
     done = gridbench("report", LOG, "--markdown", "-")
-    assert done.stdout == kind_of([LOG]).markdown([LOG])
+    assert done.stdout == report_markdown([LOG])
     assert list(tmp_path.iterdir()) == []
     both = gridbench("report", LOG, "--markdown", "-", "--json")
     assert (both.returncode, both.stdout) == (2, "")
@@ -53,7 +53,7 @@ def test_a_dash_is_standard_output(gridbench: Run, tmp_path: Path) -> None:
 def test_scenarios_stand_beside_what_is_published(tmp_path: Path) -> None:
     for number in (6, 3):
         write_folder(tmp_path / f"scenario-{number}", number, all_done(number))
-    text = kind_of([tmp_path]).markdown([tmp_path])
+    text = report_markdown([tmp_path])
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
         "## 3. Start-up cost",
         "## 6. Work split into n tasks",
@@ -66,7 +66,7 @@ def test_scenarios_stand_beside_what_is_published(tmp_path: Path) -> None:
 def test_disturbed_cases_give_a_provisional_answer(tmp_path: Path) -> None:
     invalid = [replace(one, status="invalid", reason="disturbed: x") for one in all_done(6)]
     write_folder(tmp_path, 6, invalid)
-    text = kind_of([tmp_path]).markdown([tmp_path])
+    text = report_markdown([tmp_path])
     assert "- Provisional: " in text
     assert SYMPHONY not in text
 
@@ -76,9 +76,9 @@ def test_one_table_is_of_one_result(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "results.json").write_text(json.dumps(made().to_record()))
     sources = [tmp_path / "a", tmp_path / "b"]
-    assert kind_of(sources).markdown(sources[:1]).startswith("# Performance\n")
+    assert report_markdown(sources[:1]).startswith("# Performance\n")
     with pytest.raises(InputError, match="cannot be in one report with others"):
-        kind_of(sources).markdown(sources)
+        report_markdown(sources)
 
 
 @pytest.mark.parametrize("other", [("--out", "x.html"), ("--fail-above", "5%"), ("--scenario", 6)])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gridbench.jsonl_store import Header
+from gridbench.result_kind import report_markdown, write_report
 from gridbench.scenario.document import parts_of
-from gridbench.scenario.result_kind import markdown, write_report
 from gridbench.scenario.results import CASES, FORM, CaseResult
 from scenario_results import all_done, header_of
 
@@ -107,9 +107,9 @@ def test_other_machines_are_not_put_together(tmp_path: Path) -> None:
 
 
 def test_tables_have_one_section_too(tmp_path: Path) -> None:
-    text = markdown(two_engines(tmp_path))
+    text = report_markdown(two_engines(tmp_path))
     assert text.count("## 4. Delay by input data") == 1
     assert "gridrpc-native:" in text
     assert "ray:" in text
     (tmp_path / "ray" / CASES).unlink()
-    assert markdown([tmp_path / "native"]).count("own part of each task") == 1
+    assert report_markdown([tmp_path / "native"]).count("own part of each task") == 1

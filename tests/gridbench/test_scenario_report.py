@@ -18,6 +18,7 @@ from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page
 from gridbench.provisional import marked
 from gridbench.report.screenshot import picture
+from gridbench.result_kind import write_report
 from gridbench.scenario.answers import answers
 from gridbench.scenario.cases import cells_of
 from gridbench.scenario.conclusions import notices
@@ -25,7 +26,6 @@ from gridbench.scenario.document import document_of, overall_document
 from gridbench.scenario.figures import results_of_runs
 from gridbench.scenario.plots import plots_of
 from gridbench.scenario.published import NINFG, SYMPHONY, comparisons, published_blocks
-from gridbench.scenario.result_kind import write_report
 from gridbench.scenario.results import CaseResult
 from gridbench.tasklog import TaskLogHeader, TaskLogWriter
 from scenario_results import all_done, header_of, results_of, write_folder

@@ -19,7 +19,7 @@ from gridbench.pages.downsample import evenly
 from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page
 from gridbench.pages.terminal import print_document
-from gridbench.result_kind import Measure, kind_of
+from gridbench.result_kind import Measure, kind_of, write_report
 from gridbench.results.compare import compared
 from gridbench.results.table import measures_of
 from gridbench.sync.cases import cases_of
@@ -27,7 +27,6 @@ from gridbench.sync.conclusions import headline, notices, own_part, scaling_sent
 from gridbench.sync.document import document_of
 from gridbench.sync.plots import over_parameters, over_time, over_workers
 from gridbench.sync.record import HostUse, Phase, Round
-from gridbench.sync.result_kind import write_report
 from gridbench.sync.round_plot import round_charts, shown_rounds
 from gridbench.sync.tables import task_tables
 from running import Run
@@ -473,13 +472,12 @@ def test_results_without_a_round_that_counts_are_told_with_why(tmp_path: Path) -
 def test_two_results_are_compared(tmp_path: Path) -> None:
     before = write_folder(tmp_path / "a", [seconds(1.0, 1.0, repeat=n) for n in range(3)])
     after = write_folder(tmp_path / "b", [seconds(1.5, 1.5, repeat=n) for n in range(3)])
-    kind = kind_of([before])
     found = compared(measures_of(before), measures_of(after))
     told = {one.what: (one.engine, one.verdict, one.ratio) for one in found}
     assert told["median task time"] == ("2 workers", "worse", 1.5)
     assert told["share of it in which all ran"] == ("2 workers", "no difference", 1.0)
     with pytest.raises(InputError, match="cannot be in one report with others"):
-        kind.write_report([before, after], tmp_path / "both.html")
+        write_report([before, after], tmp_path / "both.html")
 
 
 def test_the_program_makes_a_page_and_compares(tmp_path: Path, gridbench: Run) -> None:

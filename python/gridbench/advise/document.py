@@ -41,9 +41,9 @@ from gridbench.pages.document import (
     Bullets,
     Document,
     Medium,
+    Paragraph,
     Section,
     TableBlock,
-    Text,
     media_of,
 )
 from gridbench.pages.table import Column, Table, facts, table_of
@@ -69,7 +69,7 @@ def document_of(
         notices=warnings(advice),
         summary=[
             total_chart(advice, trial),
-            Text(
+            Paragraph(
                 f"Total time over the number of tasks, on {cores} (fewer if there are fewer tasks)."
                 " The band holds 9 of 10 runs; the dotted line is the work without any overhead."
             ),
@@ -84,7 +84,7 @@ def document_of(
                 "model",
                 "The model",
                 [
-                    Text(
+                    Paragraph(
                         "Every task is followed through client, processors, links and workers:"
                         f" {_shape(advice.model)}."
                     ),
@@ -113,7 +113,7 @@ def trial_blocks(trial: Trial) -> list[Block]:
     return [
         Bullets(trial_sentences(trial), media=WRITTEN),
         Bullets(trial_warnings(trial), media=WRITTEN),
-        Text(
+        Paragraph(
             f"Each split was run {counted(trial.rounds, 'time')}, in random order. The table has"
             " medians, the smallest and the largest total, the difference from the expected total,"
             " and the ratio to the fastest split."
@@ -295,7 +295,7 @@ def _measured_trace(name: str, splits: Sequence[TriedSplit], symbol: str) -> dic
 
 
 def _maps_section(maps: Sequence[LimitsMap]) -> Section:
-    about = Text(
+    about = Paragraph(
         "Tasks of one time, each with input of its own, four for each core. The colour is the part"
         " of the total that is largest. Empty squares are beyond what was measured."
     )

@@ -16,10 +16,10 @@ from gridbench.pages.document import (
     EVERYWHERE,
     PAGE,
     Document,
+    Paragraph,
     Section,
     StaticChart,
     TableBlock,
-    Text,
 )
 from gridbench.pages.svg import Bar, bars
 from gridbench.pages.table import Column, Table, table_of
@@ -143,7 +143,7 @@ def document_of(header: Header, runs: Sequence[Execution], answer: CommandCompar
                 "method",
                 "How it was measured",
                 [
-                    Text(
+                    Paragraph(
                         "The commands ran in turn after a warm-up, in a random order in each round."
                         " A ratio is the median over rounds of a command's time by that of the"
                         " fastest one, as a machine that is slow for a while slows both. Peak"

@@ -55,8 +55,9 @@ def nothing_valid(source: Path) -> InputError:
     )
 
 
-def document(sources: Sequence[Path]) -> Document:
+def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     """The answer, figures and runs of one. InputError without a complete round."""
+    del page
     from gridbench.compare.document import document_of
     from gridbench.compare.figures import compare_commands
 
@@ -70,20 +71,6 @@ def document(sources: Sequence[Path]) -> Document:
             remedy="run `gridbench compare` again with the same --out",
         )
     return document_of(header, runs, answer)
-
-
-def write_report(sources: Sequence[Path], out: Path) -> None:
-    """The page of one."""
-    from gridbench.pages.document import write_page
-
-    write_page(document(sources), out)
-
-
-def markdown(sources: Sequence[Path]) -> str:
-    """The answer and tables of one."""
-    from gridbench.pages.markdown import markdown as rendered
-
-    return rendered(document(sources))
 
 
 def _read(source: Path) -> tuple[Header, list[Execution]]:

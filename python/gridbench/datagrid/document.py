@@ -22,13 +22,13 @@ from gridbench.pages.document import (
     PAGE,
     WRITTEN,
     Block,
-    Choice,
+    ChartChoice,
     Definitions,
     Document,
+    Paragraph,
     Section,
     SideBySide,
     TableBlock,
-    Text,
 )
 from gridbench.pages.table import Table
 
@@ -157,7 +157,7 @@ def _shows(section: Section) -> bool:
     """Whether it has more than explanations."""
     return any(
         (isinstance(one, TableBlock) and (one.table.rows or one.otherwise))
-        or isinstance(one, Chart | Choice)
+        or isinstance(one, Chart | ChartChoice)
         or (isinstance(one, SideBySide) and one.blocks)
         for one in section.blocks
     )
@@ -168,7 +168,7 @@ def _summary(groups: Sequence[RepeatedCase]) -> list[Block]:
     charts = [(race[0].case.what, chart) for race, chart in made if chart is not None]
     marks, part = tables.marks_told(groups), clients_part(groups)
     return [
-        *([Choice("Latencies of", charts)] if charts else []),
+        *([ChartChoice("Latencies of", charts)] if charts else []),
         TableBlock(
             "All cases",
             tables.cases_table(groups),
@@ -178,8 +178,8 @@ def _summary(groups: Sequence[RepeatedCase]) -> list[Block]:
             notes_from=_RANGES,
             media=EVERYWHERE,
         ),
-        *([Text(marks, EVERYWHERE)] if marks else []),
-        *([Text(part, WRITTEN)] if part else []),
+        *([Paragraph(marks, EVERYWHERE)] if marks else []),
+        *([Paragraph(part, WRITTEN)] if part else []),
         _sized("Runs that do not count", tables.trouble_table(groups), 12),
     ]
 
@@ -254,7 +254,7 @@ def _loops(groups: Sequence[RepeatedCase]) -> Section:
         "loops",
         "What the closed loop leaves out",
         [
-            Text(
+            Paragraph(
                 "In a closed loop a client waits for an answer before its next operation. While the"
                 " data grid stalls, it sends nothing, and the stall counts once (coordinated"
                 " omission). In an open loop operations arrive at a given rate, and their time"
@@ -273,7 +273,7 @@ def _kills(groups: Sequence[RepeatedCase]) -> Section:
         "kills",
         "After members were killed",
         [
-            Text(
+            Paragraph(
                 "The level before is the median of the windows before the kill. It is there again"
                 " when a window has 90 % of it, and 90 % holds on average for half a second."
             ),
@@ -314,7 +314,7 @@ def _correctness(groups: Sequence[RepeatedCase]) -> Section:
         "correctness",
         "Are the data right?",
         [
-            Text(
+            Paragraph(
                 "Every value that a task reads is checked. After a run all objects are read back,"
                 " the updates that each value counts are added up, and the cluster reports how many"
                 " objects it has."
@@ -342,7 +342,7 @@ def _tasks(groups: Sequence[RepeatedCase]) -> Section:
         [plots.case_tails(group, f"latencies-{n}") for n, group in enumerate(shown)],
     ]
     choices = [
-        Choice("Case", [(name, one) for name, one in zip(names, charts, strict=True) if one])
+        ChartChoice("Case", [(name, one) for name, one in zip(names, charts, strict=True) if one])
         for charts in made
     ]
     many = len(shown) < sum(group.measured for group in groups)
@@ -350,7 +350,7 @@ def _tasks(groups: Sequence[RepeatedCase]) -> Section:
         "case",
         "One case, task by task",
         [
-            Text(
+            Paragraph(
                 "Of each case the run with the middle throughput can be chosen"
                 f"{f'; of many cases, {len(shown)} evenly picked ones' if many else ''}."
             ),
@@ -378,7 +378,7 @@ def _method(groups: Sequence[RepeatedCase], cases: Sequence[DataGridCase]) -> Se
         "method",
         "How to read this",
         [
-            Text(
+            Paragraph(
                 "Objects are spread over storage members beforehand. Clients are threads, in"
                 " processes of their own, that store nothing; each processes its tasks one after"
                 " another, and a task reads, updates and inserts objects."

@@ -41,10 +41,10 @@ from gridbench.pages.document import (
     Definitions,
     Document,
     Medium,
+    Paragraph,
     Section,
     SideBySide,
     TableBlock,
-    Text,
 )
 from gridbench.pages.markdown import markdown
 from gridbench.pages.table import Table, facts
@@ -103,7 +103,7 @@ def document_of(results: Results) -> Document:
                 "each",
                 f"{engine} against each engine",
                 [
-                    Text(
+                    Paragraph(
                         "Times as good: 20× is a twentieth of the time or memory, or twenty times"
                         " the rate. Below 1 the other engine is ahead. In brackets: within the"
                         " noise. With a question mark: provisional, as fewer than two undisturbed"
@@ -133,8 +133,10 @@ def document_of(results: Results) -> Document:
                 "method",
                 "How it was measured",
                 [
-                    *(Text(sentence, WRITTEN) for sentence in method(results)),
-                    Text(f"Machine: {machine_line(results)}. Measured {when(results)}.", _MARKDOWN),
+                    *(Paragraph(sentence, WRITTEN) for sentence in method(results)),
+                    Paragraph(
+                        f"Machine: {machine_line(results)}. Measured {when(results)}.", _MARKDOWN
+                    ),
                     TableBlock(
                         "Versions", facts(sorted(results.versions.items())), media=_MARKDOWN
                     ),
@@ -176,7 +178,7 @@ def _claims(id: str, title: str, lines: Sequence[str], otherwise: str = "") -> I
         listed = [Bullets(lines, media=WRITTEN), Bullets(lines, title, _TERMINAL)]
         yield Section(id, title, listed)
     elif otherwise:
-        yield Section(id, title, [Text(otherwise, WRITTEN)])
+        yield Section(id, title, [Paragraph(otherwise, WRITTEN)])
 
 
 def _of_table(
@@ -191,7 +193,7 @@ def _family(family: Family) -> Section:
     """Charts on the page, and all values as tables."""
     lines = [one for made in family.figures if (one := charts.percentile_curve(made))]
     blocks: list[Block] = [
-        *([Text(family.about, WRITTEN)] if family.about else []),
+        *([Paragraph(family.about, WRITTEN)] if family.about else []),
         *lines,
         *map(charts.curve, family.curves),
         SideBySide([charts.bars(made) for made in family.figures]),

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gridbench.errors import InputError
 from gridbench.micro.record import FigureEntry, holds_results, load_results
 from gridbench.result_kind import ResultRow, only
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 title = "gridbench micro"
 model = None
@@ -59,17 +63,9 @@ def nothing_valid(source: Path) -> InputError:
     )
 
 
-def write_report(sources: Sequence[Path], out: Path) -> None:
-    """The page of one."""
+def document(sources: Sequence[Path], page: Path | None = None) -> Document:
+    """The sentences, tables and charts of one."""
+    del page
     from gridbench.micro.document import document_of
-    from gridbench.pages.document import write_page
 
-    write_page(document_of(load_results(only(sources, title))), out)
-
-
-def markdown(sources: Sequence[Path]) -> str:
-    """The sentences and tables of one."""
-    from gridbench.micro.document import document_of
-    from gridbench.pages.markdown import markdown as made
-
-    return made(document_of(load_results(only(sources, title))))
+    return document_of(load_results(only(sources, title)))

@@ -37,7 +37,7 @@ EVERYWHERE: frozenset[Medium] = frozenset({"page", "markdown", "terminal"})
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Paragraph:
     """A paragraph that explains."""
 
     text: str
@@ -71,7 +71,7 @@ class TableBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChartChoice:
     """Charts of which the reader chooses one. Choices with the same label change together."""
 
     label: str
@@ -118,7 +118,15 @@ class Template:
 
 
 Block = (
-    Text | Bullets | TableBlock | Chart | StaticChart | Choice | Definitions | SideBySide | Template
+    Paragraph
+    | Bullets
+    | TableBlock
+    | Chart
+    | StaticChart
+    | ChartChoice
+    | Definitions
+    | SideBySide
+    | Template
 )
 
 
@@ -187,7 +195,7 @@ def _charts(block: Block) -> Iterator[Chart]:
     match block:
         case Chart():
             yield block
-        case Choice():
+        case ChartChoice():
             yield from (chart for _, chart in block.charts)
         case SideBySide():
             for one in block.blocks:

@@ -8,10 +8,10 @@ from gridbench.pages.document import (
     Bullets,
     Definitions,
     Document,
+    Paragraph,
     Section,
     StaticChart,
     TableBlock,
-    Text,
 )
 from gridbench.pages.table import Cell, Table
 
@@ -36,7 +36,7 @@ def _lines(document: Document) -> Iterator[str]:
         last = section
         yield ""
         match block:
-            case Text():
+            case Paragraph():
                 yield escaped(block.text)
             case Bullets():
                 yield from ([f"{escaped(block.title)}:", ""] if block.title else [])

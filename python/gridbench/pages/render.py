@@ -21,7 +21,7 @@ from gridbench.pages.chart import Chart
 from gridbench.pages.colours import PHASES, SERIES, engine_colours
 from gridbench.pages.document import (
     Block,
-    Choice,
+    ChartChoice,
     Document,
     Section,
     StaticChart,
@@ -76,7 +76,9 @@ def page(document: Document) -> str:
     caveats and the rest."""
     answer, *sentences = document.sentences
     summary = _on_page(document.summary)
-    picture = next((one for one in summary if isinstance(one, Chart | Choice | StaticChart)), None)
+    picture = next(
+        (one for one in summary if isinstance(one, Chart | ChartChoice | StaticChart)), None
+    )
     charts = list(document.charts)
     has_summary = bool(sentences or document.notices or summary)
     sections = [

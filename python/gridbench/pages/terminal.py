@@ -8,7 +8,7 @@ import rich.table
 from rich.console import Console
 from rich.text import Text as RichText
 
-from gridbench.pages.document import Bullets, Definitions, Document, TableBlock, Text
+from gridbench.pages.document import Bullets, Definitions, Document, Paragraph, TableBlock
 from gridbench.pages.table import Cell, Table
 from gridbench.terminal import new_table, printable, say
 
@@ -28,7 +28,7 @@ def print_document(console: Console, document: Document) -> None:
                 if block.table.rows:
                     notes = console.width >= block.notes_from
                     console.print(_table(block.table, console.width, block.title, notes=notes))
-            case Text():
+            case Paragraph():
                 say(console, block.text)
             case Bullets():
                 if block.title:

@@ -30,10 +30,10 @@ from gridbench.pages.document import (
     Definitions,
     Document,
     Medium,
+    Paragraph,
     Section,
     StaticChart,
     TableBlock,
-    Text,
 )
 from gridbench.pages.svg import Bar, Mark, bars, over_time
 from gridbench.pages.table import Column, Table, table_of
@@ -97,7 +97,7 @@ def _blocks(number: int, one: Recommendation) -> list[Block]:
     also = [f"{what}: {text}" for what, text in findings(one)]
     lacking = [f"{what} ({command})" for what, command in one.missing]
     return [
-        Text(_machine(one), _TERMINAL),
+        Paragraph(_machine(one), _TERMINAL),
         Definitions(sentences(one), EVERYWHERE),
         *_charts(number, one),
         TableBlock("Engines", engines_table(one)),

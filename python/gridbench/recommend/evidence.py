@@ -207,17 +207,9 @@ def _of_totals(
 
 
 def _first_sentence(kind: ResultKind, source: Path) -> str:
-    """The first sentence of the Markdown of a report, or the first item of its first list."""
+    """The answer of a report; empty: there is none."""
     with contextlib.suppress(InputError):
-        introduced = ""
-        for line in map(str.strip, kind.markdown([source]).splitlines()):
-            text = _ESCAPED.sub(r"\1", line.removeprefix("- "))
-            if introduced and text:
-                return f"{introduced} {text}"
-            if _PARAGRAPH.match(line) and not line.endswith("?"):
-                if not line.endswith(":"):
-                    return text
-                introduced = text
+        return kind.document([source]).sentences[0]
     return ""
 
 

@@ -16,11 +16,11 @@ from gridbench.pages.document import (
     Definitions,
     Document,
     Medium,
+    Paragraph,
     Section,
     SideBySide,
     TableBlock,
     Template,
-    Text,
 )
 from gridbench.pages.table import Column, Table, facts, table_of
 from gridbench.report.data import most_tasks, page_data
@@ -142,7 +142,7 @@ def document_of(studies: Sequence[Study]) -> Document:
                 "cost",
                 "The cost of going remote",
                 [
-                    Text(
+                    Paragraph(
                         f"Everything but the {own} itself, in two views. For the job: what the"
                         " workers' time went into, from t = 0 to the last result, shared evenly"
                         f" over the workers; together with the {own} the parts add up to the"
@@ -174,7 +174,7 @@ def document_of(studies: Sequence[Study]) -> Document:
                 "overhead",
                 "Overhead per task",
                 [
-                    Text(
+                    Paragraph(
                         "Share of the tasks with at most this overhead. Handling (solid) is what a"
                         f" task cost beyond its {own} on a worker that was free; round trip"
                         " (dotted) also counts start-up and the time in the queue."
@@ -207,7 +207,7 @@ def _running_section(running: Chart) -> Section:
         "running",
         "Tasks running over time",
         [
-            Text(
+            Paragraph(
                 "Tasks between calc-in and calc-out. The dotted line is the number of workers asked"
                 " for."
             ),
@@ -363,7 +363,7 @@ def run_section(study: Study, number: int, most: int) -> Section:
     """One run by itself: what was run, stamps, Gantt chart, tasks, of which the page carries `most`
     at most. `number`: its place in the page's data."""
     blocks: list[Block] = [
-        Text(_brief(study.run)),
+        Paragraph(_brief(study.run)),
         TableBlock("Where the workers were", _hosts(study), media=PAGE),
         TableBlock(
             "What was run: set-up, engine, machine, versions",
@@ -371,7 +371,7 @@ def run_section(study: Study, number: int, most: int) -> Section:
             folded=True,
             media=PAGE,
         ),
-        *([Text(_part_carried(study, most))] if study.tasks > most else []),
+        *([Paragraph(_part_carried(study, most))] if study.tasks > most else []),
         Template(
             "report/run.html",
             {

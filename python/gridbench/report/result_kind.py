@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gridbench.errors import InputError
 from gridbench.result_kind import FigureName, ResultRow
+
+if TYPE_CHECKING:
+    from gridbench.pages.document import Document
 
 title = "gridbench run"
 model = "gridbench.model.model_kind"
@@ -63,22 +67,13 @@ def nothing_valid(source: Path) -> InputError:
     return InputError("holds no run that counts", file=source)
 
 
-def write_report(sources: Sequence[Path], out: Path) -> None:
-    """The page of all of them."""
-    from gridbench.pages.document import write_page
+def document(sources: Sequence[Path], page: Path | None = None) -> Document:
+    """All of them beside each other."""
+    del page
     from gridbench.report.document import document_of
     from gridbench.report.run_analysis import studies_of
 
-    write_page(document_of(studies_of(_places(sources))), out)
-
-
-def markdown(sources: Sequence[Path]) -> str:
-    """The tables of all of them."""
-    from gridbench.pages.markdown import markdown as made
-    from gridbench.report.document import document_of
-    from gridbench.report.run_analysis import studies_of
-
-    return made(document_of(studies_of(_places(sources))))
+    return document_of(studies_of(_places(sources)))
 
 
 def _places(sources: Sequence[Path]) -> list[Path]:

@@ -13,7 +13,7 @@ from gridbench.errors import InputError, print_error
 from gridbench.formats import counted, percent
 from gridbench.printing import Printing, printing_options
 from gridbench.provisional import answer_record
-from gridbench.result_kind import kind_of
+from gridbench.result_kind import kind_of, report_markdown, write_report
 from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.table import measures_of, write_table
 
@@ -68,7 +68,7 @@ def make_report(
 
         write_page(document_of(found, *sources), out)
     else:
-        kind_of(sources).write_report(sources, out)
+        write_report(sources, out)
     _told(printing, "report", out)
     printing.document(lambda: _document(out, found) | _figures(sources))
     return _status(found, tolerated)
@@ -88,7 +88,7 @@ def make_markdown(sources: Sequence[Path], out: Path, printing: Printing) -> Non
     InputError for what cannot stand together."""
     from gridbench.atomic_write import write_file
 
-    tables = kind_of(sources).markdown(sources)
+    tables = report_markdown(sources)
     if out == _STANDARD_OUTPUT:
         click.echo(tables, nl=False)
         return

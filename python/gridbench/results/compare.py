@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from gridbench.errors import InputError
 from gridbench.formats import amount, counted, digits, percent
-from gridbench.pages.document import EVERYWHERE, Document, TableBlock, Text
+from gridbench.pages.document import EVERYWHERE, Document, Paragraph, TableBlock
 from gridbench.pages.table import Cell, Column, table_of
 from gridbench.provisional import provisional
 from gridbench.result_kind import FigureName, Measure
@@ -162,7 +162,7 @@ def document_of(found: Sequence[Compared], first: Path, second: Path) -> Documen
             TableBlock(
                 "Second by first, in the medians", table_of(columns, found), media=EVERYWHERE
             ),
-            Text(
+            Paragraph(
                 "A ratio is the median of the second result by that of the first. It is called"
                 " better or worse if its bounds, each with 95 % confidence, are on one side of 1,"
                 " and there are two values of each at least; a dash means that no difference can be"

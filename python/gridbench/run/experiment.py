@@ -209,10 +209,10 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
             pages.append((measured, page))
         out = page
         try:
-            from gridbench.result_kind import RUNS, module_of
+            from gridbench.result_kind import write_report
 
             for sources, out in pages:
-                module_of(RUNS).write_report(sources, out)
+                write_report(sources, out)
         except Exception as error:
             reason = error.what if isinstance(error, InputError) else one_line(error)
             raise InputError(

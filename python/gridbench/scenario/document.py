@@ -21,9 +21,9 @@ from gridbench.pages.document import (
     Bullets,
     Definitions,
     Document,
+    Paragraph,
     Section,
     TableBlock,
-    Text,
 )
 from gridbench.pages.table import Cell, Column, Table, table_of
 from gridbench.report.data import most_tasks, page_data
@@ -100,7 +100,7 @@ def document_of(header: Header, results: Sequence[CaseResult], *, runs: bool = F
         notices=notices(header, results, cells),
         summary=[
             *charts[:1],
-            Text(f"Scenario {scenario}. {QUESTIONS[scenario]}", EVERYWHERE),
+            Paragraph(f"Scenario {scenario}. {QUESTIONS[scenario]}", EVERYWHERE),
             *_answers(header, cells),
             medians_block(cells),
             counts_block(results),
@@ -111,7 +111,7 @@ def document_of(header: Header, results: Sequence[CaseResult], *, runs: bool = F
             Section("runs", "Single runs", _run_blocks(studies)),
             *(run_section(one, at, most_tasks(studies)) for at, one in enumerate(studies)),
             Section("cases", "All cases", _case_blocks(results)),
-            Section("method", "Method", [*map(Text, method(header)), Definitions(_TERMS)]),
+            Section("method", "Method", [*map(Paragraph, method(header)), Definitions(_TERMS)]),
         ],
         header=header,
         engines=engines_of(results),
@@ -162,9 +162,9 @@ def counts_block(results: Sequence[CaseResult]) -> TableBlock:
 
 def _run_blocks(studies: Sequence[Study]) -> list[Block]:
     if not studies:
-        return [Text("No run is there to be shown task by task.")]
+        return [Paragraph("No run is there to be shown task by task.")]
     return [
-        Text(
+        Paragraph(
             "For each engine the case with the least and the one with the most data, on the most"
             " cores: the cost of their workers besides the tasks themselves, and below each run by"
             " itself. `gridbench report` with the folder of any other run shows that one."
@@ -224,7 +224,7 @@ def _case_blocks(results: Sequence[CaseResult]) -> list[Block]:
         Column("why", lambda one: one.reason, words=True),
     ]
     return [
-        Text(
+        Paragraph(
             "The four last columns are parts of the cost, per worker; see Single runs for their"
             " meaning."
         ),
@@ -389,7 +389,7 @@ def _part_blocks(part: ScenarioPart, number: int, base: Path) -> list[Block]:
         ),
     ]
     return [
-        Text(QUESTIONS[part.scenario], WRITTEN),
+        Paragraph(QUESTIONS[part.scenario], WRITTEN),
         *_answers(part.header, cells),
         # Two parts can be from the same scenario.
         *(replace(chart, name=f"{chart.name}-{number}") for chart in charts),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gridbench.formats import counted, duration
-from gridbench.pages.document import WRITTEN, Block, TableBlock, Text
+from gridbench.pages.document import WRITTEN, Block, Paragraph, TableBlock
 from gridbench.pages.table import Column, table_of
 from gridbench.published.figures import BINARY, Row, megabytes, table
 from gridbench.quantities import MB
@@ -79,9 +79,9 @@ def published_blocks(scenario: int, cells: Sequence[ScenarioCell]) -> list[Block
     """The tables of a scenario; a sentence if no case is like a published one."""
     found = comparisons(scenario, cells)
     if not found:
-        return [Text(_none(scenario, cells))]
+        return [Paragraph(_none(scenario, cells))]
     engines = engines_of(cell.one for cell in cells if cell.counts)
-    return [Text(_ABOUT, WRITTEN), *(_block(one, engines) for one in found)]
+    return [Paragraph(_ABOUT, WRITTEN), *(_block(one, engines) for one in found)]
 
 
 def _block(comparison: PublishedComparison, engines: Sequence[str]) -> TableBlock:

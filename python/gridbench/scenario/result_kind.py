@@ -87,29 +87,15 @@ def _why_not(results: Sequence[CaseResult]) -> str:
     return f"of {counted(len(results), 'case')}, {', '.join(parts)}"
 
 
-def document(sources: Sequence[Path], *, page: Path = Path(), runs: bool = False) -> Document:
-    """Of one scenario, or of several together. `page`: where it is to be written; `runs`: show
-    single runs task by task."""
+def document(sources: Sequence[Path], page: Path | None = None) -> Document:
+    """Of one scenario, or of several together. `page`: where it is written; a page shows single
+    runs task by task."""
     from gridbench.scenario.document import document_of, overall_document
 
     folders = _folders(sources)
     if len(folders) == 1 and folders == list(sources):
-        return document_of(*read_results(folders[0]), runs=runs)
-    return overall_document(folders, page.parent)
-
-
-def write_report(sources: Sequence[Path], out: Path) -> None:
-    """The page."""
-    from gridbench.pages.document import write_page
-
-    write_page(document(sources, page=out, runs=True), out)
-
-
-def markdown(sources: Sequence[Path]) -> str:
-    """Sentences and tables."""
-    from gridbench.pages.markdown import markdown as rendered
-
-    return rendered(document(sources))
+        return document_of(*read_results(folders[0]), runs=page is not None)
+    return overall_document(folders, page.parent if page else Path())
 
 
 def _folders(sources: Sequence[Path]) -> list[Path]:

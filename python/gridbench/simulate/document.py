@@ -18,7 +18,7 @@ from gridbench.formats import (
 from gridbench.pages.chart import Chart, figure
 from gridbench.pages.colours import PHASES, SERIES
 from gridbench.pages.curves import Curve, Line, Place, Point
-from gridbench.pages.document import EVERYWHERE, Block, Document, Section, TableBlock, Text
+from gridbench.pages.document import EVERYWHERE, Block, Document, Paragraph, Section, TableBlock
 from gridbench.pages.table import Cell, Column, Table, table_of
 from gridbench.simulate.account import Account
 from gridbench.simulate.cases import CasePrediction, CasePredictions
@@ -79,8 +79,8 @@ def account_document(one: Account) -> Document:
         sentences=[f"Bottleneck: {one.limit}"],
         notices=[f"caution: {notice}" for notice in one.notices],
         summary=[
-            Text(title, EVERYWHERE),
-            Text(f"{heading(one.work)}; {links(one.system)}", EVERYWHERE),
+            Paragraph(title, EVERYWHERE),
+            Paragraph(f"{heading(one.work)}; {links(one.system)}", EVERYWHERE),
             TableBlock("", Table(["figure", "value"], list(_figures(one))), media=EVERYWHERE),
             TableBlock("Where the time goes, mean of the workers", _parts(one), media=EVERYWHERE),
             TableBlock("What was busy", busy, media=EVERYWHERE),
@@ -151,7 +151,7 @@ def sweep_document(swept: Swept) -> Document:
                 "parts",
                 "Where the time goes",
                 [
-                    Text(
+                    Paragraph(
                         "The time of a worker, in the mean of all; the parts add up to the total."
                     ),
                     _parts_chart(swept),
@@ -309,12 +309,12 @@ def _compared(one: SimulationComparison) -> Iterator[Block]:
         ],
         one.rows,
     )
-    yield Text(f"{one.title}. {one.how}", EVERYWHERE)
+    yield Paragraph(f"{one.title}. {one.how}", EVERYWHERE)
     yield TableBlock("", table, media=EVERYWHERE)
     for name, value in one.errors().items():
-        yield Text(f"absolute error, {name}: {percent(value)}", EVERYWHERE)
+        yield Paragraph(f"absolute error, {name}: {percent(value)}", EVERYWHERE)
     for line in one.left_out:
-        yield Text(f"left out: {line}", EVERYWHERE)
+        yield Paragraph(f"left out: {line}", EVERYWHERE)
 
 
 # ---- Cases by a fitted model
@@ -359,7 +359,7 @@ def _predicted(found: CasePredictions, rows: Sequence[CasePrediction]) -> Iterat
         ],
         rows,
     )
-    yield Text(f"{model.told}. Predicted: the {model.quantity}.", EVERYWHERE)
+    yield Paragraph(f"{model.told}. Predicted: the {model.quantity}.", EVERYWHERE)
     yield TableBlock("", table, media=EVERYWHERE)
     if outside := dict.fromkeys(text for row in rows for text in row.expected.outside):
-        yield Text(f"* Extrapolated: {'; '.join(outside)}.", EVERYWHERE)
+        yield Paragraph(f"* Extrapolated: {'; '.join(outside)}.", EVERYWHERE)

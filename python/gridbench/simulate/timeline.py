@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
-from gridbench.report.result_kind import write_report
+from gridbench.result_kind import write_report
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.recorder import LOG, OK, REPORT, TIMELINE, write_record
 from gridbench.simulate.simulation import Simulation

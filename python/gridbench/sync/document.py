@@ -12,12 +12,12 @@ from gridbench.pages.document import (
     WRITTEN,
     Block,
     Bullets,
-    Choice,
+    ChartChoice,
     Definitions,
     Document,
+    Paragraph,
     Section,
     TableBlock,
-    Text,
 )
 from gridbench.pages.table import Table
 from gridbench.sync.cases import SyncCase, cases_of
@@ -128,7 +128,11 @@ def document_of(header: Header, rounds: Sequence[Round], files: Path | None = No
             [
                 Bullets(scaling_sentences(rounds)),
                 *(one.chart() for one in workers[1:]),
-                *([] if workers else [Text("Rounds of one number of workers show no change.")]),
+                *(
+                    []
+                    if workers
+                    else [Paragraph("Rounds of one number of workers show no change.")]
+                ),
             ],
             "Over workers",
         ),
@@ -146,7 +150,7 @@ def document_of(header: Header, rounds: Sequence[Round], files: Path | None = No
             "limits",
             "Bottlenecks",
             [Bullets(lines, what) for what, lines in bottleneck_sentences(cases)]
-            or [Text("The counters of the hosts show no bottleneck, or there are none.")],
+            or [Paragraph("The counters of the hosts show no bottleneck, or there are none.")],
         ),
         Section("trouble", "Failures and stragglers", _task_blocks(cases, files)),
         Section("method", "How to read this", _method(cases)),
@@ -177,7 +181,7 @@ def _case_blocks(cases: Sequence[SyncCase]) -> list[Block]:
             notes_from=160,
             media=EVERYWHERE,
         ),
-        *([] if all(case.counts for case in cases) else [Text(star, EVERYWHERE)]),
+        *([] if all(case.counts for case in cases) else [Paragraph(star, EVERYWHERE)]),
         TableBlock(
             "The phases in detail: both ways to add up rates, and latencies",
             phases_table(cases),
@@ -190,14 +194,14 @@ def _case_blocks(cases: Sequence[SyncCase]) -> list[Block]:
 def _round_blocks(cases: Sequence[SyncCase]) -> list[Block]:
     shown = shown_rounds(cases)
     if not shown:
-        return [Text("No round was made yet.")]
+        return [Paragraph("No round was made yet.")]
     of = f"{len(shown)} of {len(cases)} cases" if len(shown) < len(cases) else "each case"
     return [
-        Text(
+        Paragraph(
             f"The median round of {of}, by its span. Bars are tasks in the colour of their host;"
             " below them are the counters of the hosts, unless the round was too short for them."
         ),
-        Choice("Round", round_charts(shown)),
+        ChartChoice("Round", round_charts(shown)),
         TableBlock("These rounds", rounds_table(shown), folded=True, media=PAGE),
         TableBlock(
             "Counters of the hosts in these rounds",
@@ -245,11 +249,11 @@ def _tasks(title: str, table: Table, of: int, otherwise: str) -> TableBlock:
 def _method(cases: Sequence[SyncCase]) -> list[Block]:
     own = own_part(cases)
     return [
-        Text(
+        Paragraph(
             "In a round, all workers start their task and hold it. At an agreed instant, on clocks"
             " that are corrected against the client's, all tasks are released. Each task is a"
             " process of its own."
         ),
-        *([Text(own, WRITTEN)] if own else []),
+        *([Paragraph(own, WRITTEN)] if own else []),
         Definitions(_TERMS),
     ]

@@ -168,7 +168,7 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
 
     def write_report(self, folder: Path, page: Path) -> None:
         """The page."""
-        from gridbench.sync.result_kind import write_report
+        from gridbench.result_kind import write_report
 
         write_report([folder], page)
 

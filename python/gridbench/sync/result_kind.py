@@ -83,26 +83,12 @@ def _why_not(rounds: Sequence[Round]) -> str:
     return f"of {counted(len(rounds), 'round')}, {', '.join(parts)}"
 
 
-def document(sources: Sequence[Path], out: Path | None = None) -> Document:
-    """The answer, tables and charts of one; `out`: the page that they are for."""
+def document(sources: Sequence[Path], page: Path | None = None) -> Document:
+    """The answer, tables and charts of one; `page`: where it is written, for links to files."""
     from gridbench.sync.document import document_of
 
     source = only(sources, title)
     header, rounds = FORM.read(source)
     folder = folder_of(source).resolve()
-    files = Path(os.path.relpath(folder, out.resolve().parent)) if out is not None else None
+    files = Path(os.path.relpath(folder, page.resolve().parent)) if page else None
     return document_of(header, rounds, files)
-
-
-def write_report(sources: Sequence[Path], out: Path) -> None:
-    """The page of one."""
-    from gridbench.pages.document import write_page
-
-    write_page(document(sources, out), out)
-
-
-def markdown(sources: Sequence[Path]) -> str:
-    """The conclusions and tables of one."""
-    from gridbench.pages.markdown import markdown as rendered
-
-    return rendered(document(sources))

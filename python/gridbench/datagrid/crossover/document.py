@@ -25,12 +25,12 @@ from gridbench.model.held_out import HeldOutErrors
 from gridbench.pages.document import (
     EVERYWHERE,
     Block,
-    Choice,
+    ChartChoice,
     Definitions,
     Document,
+    Paragraph,
     Section,
     TableBlock,
-    Text,
 )
 from gridbench.provisional import is_provisional
 
@@ -92,7 +92,7 @@ def document_of(header: Header, found: Sequence[SharingRecord]) -> Document:
         sentences=[*headline(answer, found), *examples(answer)],
         notices=notices(answer, found),
         summary=[
-            *([Choice("Readers", sizes, len(sizes) - 1)] if sizes else []),
+            *([ChartChoice("Readers", sizes, len(sizes) - 1)] if sizes else []),
             TableBlock(
                 "The sizes at which the data grid is faster",
                 crossings_table(answer),
@@ -107,12 +107,12 @@ def document_of(header: Header, found: Sequence[SharingRecord]) -> Document:
                 "readers",
                 "Time over the number of readers",
                 [
-                    Text(
+                    Paragraph(
                         "The same times for one size. A data grid serves all readers from several"
                         " members. A compute grid that sends the data to each reader takes longer"
                         " the more readers there are."
                     ),
-                    *([Choice("Size", readers, len(readers) - 1)] if readers else []),
+                    *([ChartChoice("Size", readers, len(readers) - 1)] if readers else []),
                     TableBlock(
                         "The numbers of readers for which the data grid is faster",
                         readers_table(answer),
@@ -125,13 +125,13 @@ def document_of(header: Header, found: Sequence[SharingRecord]) -> Document:
                 "method",
                 "What is compared",
                 [
-                    Text(
+                    Paragraph(
                         "A program holds some data, and several tasks need all of it, each on a"
                         " core of its own. The tasks have no other input, no output, and nothing to"
                         " compute."
                     ),
                     Definitions(_TERMS),
-                    Text("For sizes, 1 MB is 1,024 KB; for rates, 1 MB is 1,000 KB."),
+                    Paragraph("For sizes, 1 MB is 1,024 KB; for rates, 1 MB is 1,000 KB."),
                 ],
             ),
         ],
@@ -143,7 +143,7 @@ def _size_blocks(answer: CrossoverAnswer, uncounted: bool) -> list[Block]:
     hollow = " Hollow marks do not count." if uncounted else ""
     star = f"{NOT_COUNTED} All repeats of this measurement were disturbed."
     return [
-        Text(
+        Paragraph(
             "The times above, until the last reader has all of the data. Marks are medians, with"
             " bars from the fastest to the slowest repeat; dashed lines are predictions of the"
             f" models.{hollow}"
@@ -155,16 +155,16 @@ def _size_blocks(answer: CrossoverAnswer, uncounted: bool) -> list[Block]:
             notes_from=160,
             media=EVERYWHERE,
         ),
-        *([Text(star)] if uncounted else []),
+        *([Paragraph(star)] if uncounted else []),
     ]
 
 
 def _model_blocks(answer: CrossoverAnswer) -> list[Block]:
     made = models_table(answer)
     if not made.rows:
-        return [Text("Too few sizes and numbers of readers were measured for a model.")]
+        return [Paragraph("Too few sizes and numbers of readers were measured for a model.")]
     return [
-        Text(
+        Paragraph(
             "Each side has a few costs that are fitted to its times. Through the compute grid, n"
             " readers of S bytes cost a constant, a part for each reader, a part for each byte that"
             " is handed over once, and a part for each byte of each reader. From the data grid they"

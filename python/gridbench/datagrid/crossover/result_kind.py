@@ -55,22 +55,9 @@ def nothing_valid(source: Path) -> InputError:
     )
 
 
-def document(sources: Sequence[Path]) -> Document:
+def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     """The answer, tables and charts of one."""
+    del page
     from gridbench.datagrid.crossover.document import document_of
 
     return document_of(*FORM.read(only(sources, title)))
-
-
-def write_report(sources: Sequence[Path], out: Path) -> None:
-    """The page of one."""
-    from gridbench.pages.document import write_page
-
-    write_page(document(sources), out)
-
-
-def markdown(sources: Sequence[Path]) -> str:
-    """The tables of one."""
-    from gridbench.pages.markdown import markdown as rendered
-
-    return rendered(document(sources))
