@@ -18,18 +18,19 @@ import click
 
 from gridbench.errors import InputError
 from gridbench.formats import as_given, size
-from gridbench.workload.numbers import parse_real, parse_whole, shown
+from gridbench.workload.numbers import (
+    LARGEST_KB,
+    LONGEST_TIME,
+    MOST_CORES,
+    parse_real,
+    parse_whole,
+    shown,
+)
 
 T = TypeVar("T")
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-MOST_CORES = 100_000
-MOST_TASKS = 10_000_000
-LARGEST_KB = 1024.0**3
-"""One terabyte: anything above is a slip of the pen, not a benchmark."""
-LONGEST_TIME = 1e6
-"""Seconds (eleven days); more is taken for a slip."""
 MOST_ELEMENTS = 10_000
 LONGEST_ELEMENT = 65_536
 """Characters."""

@@ -114,7 +114,7 @@ def test_scenarios_are_told_as_the_kept_cases_have_them() -> None:
     folders = sorted((BENCHMARKS / "scenarios").iterdir())
     page = (BENCHMARKS / "scenarios.md").read_text(encoding="utf-8")
     made = report_markdown(folders)
-    assert page[page.index("## Scenario") :] == made
+    assert page.partition("\n## Results\n\n")[2] == made
     assert made.count(NINFG) > 6
 
 

@@ -23,8 +23,8 @@ from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
 from gridbench.pages.document import TableBlock
 from gridbench.pages.markdown import markdown
-from gridbench.quantities import MOST_CORES
 from gridbench.simulate.profiles import system
+from gridbench.workload.numbers import MOST_CORES
 
 
 @dataclass(frozen=True)

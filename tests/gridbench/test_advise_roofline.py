@@ -42,8 +42,8 @@ from gridbench.model.observation import EnginePlace
 from gridbench.model.saved import save_models
 from gridbench.pages.render import page as html
 from gridbench.printing import Printing
-from gridbench.quantities import MOST_CORES
 from gridbench.simulate.profiles import system
+from gridbench.workload.numbers import MOST_CORES
 from synthetic import PLACE
 
 GB = 2**30

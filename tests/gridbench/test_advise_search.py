@@ -32,7 +32,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
-from gridbench.quantities import LARGEST_KB, MOST_CORES
+from gridbench.workload.numbers import LARGEST_KB, MOST_CORES
 from gridbench.workload.workload import MOST_TASKS
 
 WORK = DivisibleWork(seconds=100.0, cores=100)

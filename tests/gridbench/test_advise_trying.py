@@ -25,10 +25,10 @@ from gridbench.errors import InputError
 from gridbench.machine.options import Policy
 from gridbench.model.model import PipelineModel
 from gridbench.progress import Steps
-from gridbench.quantities import LARGEST_KB
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.plan import Judge
+from gridbench.workload.numbers import LARGEST_KB
 
 WORK = DivisibleWork(seconds=0.02, cores=3, most_tasks=12)
 EFFORT = TrialEffort(rounds=3)

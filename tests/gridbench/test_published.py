@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.analysis.transfer import bytes_per_second
+from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN, WHOLE_RUN_SLIDES, ninfg, symphony
 from gridbench.published import command
 from gridbench.published import command as catalogue
 from gridbench.published.command import TABLES, chosen
@@ -25,7 +26,6 @@ from gridbench.published.figures import (
     table,
 )
 from gridbench.published.present import markdown
-from gridbench.simulate.profiles import SMALLEST_STEP, WHOLE_RUN, WHOLE_RUN_SLIDES, ninfg, symphony
 from running import REPOSITORY, Run
 
 FIGURES = {

@@ -18,13 +18,13 @@ from gridbench.model.observation import Situation
 from gridbench.model.saved import save_models
 from gridbench.model.spans import Span
 from gridbench.printing import Printing
-from gridbench.quantities import LARGEST_KB, LONGEST_TIME
 from gridbench.simulate import cases, command
 from gridbench.simulate.command import SimulationParameters
 from gridbench.simulate.profile_file import profile_text, read_profile, system_of
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import MOST_CORES, MOST_TASKS, SimulatedWorkload
 from gridbench.simulate.sweep import Swept, parse_sweep
+from gridbench.workload.numbers import LARGEST_KB, LONGEST_TIME
 from test_simulate_shown import ACCOUNT
 
 ASKED = SimulationParameters(profile="gridrpc", cores=4)

@@ -19,7 +19,6 @@ from gridbench.model.saved import save_models
 from gridbench.model.terms import Shape, terms_of
 from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page
-from gridbench.quantities import LONGEST_TIME
 from gridbench.simulate.account import Account, Gain, Use, account, notices
 from gridbench.simulate.comparison import (
     FittedSystems,
@@ -33,6 +32,7 @@ from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import MOST_VALUES, Swept, parse_sweep
 from gridbench.simulate.systems import Batch, Level, OneByOne, Pressure, System
 from gridbench.simulate.timeline import described, table_of
+from gridbench.workload.numbers import LONGEST_TIME
 from synthetic import PLACE
 
 MB = 2**20

@@ -91,9 +91,9 @@ def scenarios(runs: Path) -> None:
     for cases in sorted(runs.rglob("cases.jsonl")):
         keep(cases, kept / cases.relative_to(runs))
     page = kept.with_suffix(".md")
-    # What stands above the first scenario is written by hand.
-    head = page.read_text(encoding="utf-8").partition("\n## Scenario")[0].rstrip("\n")
-    _write(page, head, "", _markdown(*sorted(kept.iterdir())))
+    # What stands above the results is written by hand.
+    head = page.read_text(encoding="utf-8").partition("\n## Results")[0].rstrip("\n")
+    _write(page, head, "\n## Results\n", _markdown(*sorted(kept.iterdir())))
 
 
 def sync_storage(runs: Path) -> None:

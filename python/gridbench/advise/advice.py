@@ -22,7 +22,8 @@ from gridbench.advise.search import (
 from gridbench.advise.uneven import Recorded
 from gridbench.advise.work import DivisibleWork
 from gridbench.model.model import PipelineModel, TotalPrediction
-from gridbench.quantities import KB, MB, MOST_CORES
+from gridbench.quantities import KB, MB
+from gridbench.workload.numbers import MOST_CORES
 
 GROUPS = (
     ("starting workers", ("start.",)),

@@ -11,17 +11,9 @@ from gridbench.advise.uneven import Recorded, Uneven
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.model.observation import Situation
-from gridbench.quantities import (
-    LARGEST_KB,
-    MOST_CORES,
-    MOST_TASKS,
-    UNITS,
-    parse_bytes,
-    parse_seconds,
-    parse_size,
-)
+from gridbench.quantities import UNITS, parse_bytes, parse_seconds, parse_size
 from gridbench.workload.body import SLEEP
-from gridbench.workload.numbers import shown
+from gridbench.workload.numbers import LARGEST_KB, MOST_CORES, MOST_TASKS, shown
 
 MOST_TRAFFIC = float(1 << 60)
 """Bytes."""

@@ -20,7 +20,6 @@ from gridbench.printing import Printing
 from gridbench.quantities import (
     AUTO,
     FLAG,
-    LONGEST_TIME,
     PATH,
     ROUNDS,
     TEXT,
@@ -31,6 +30,7 @@ from gridbench.quantities import (
 )
 from gridbench.schema import argument, option, read_parameters, record_of
 from gridbench.shared_options import ResultsOptions, experiment_options
+from gridbench.workload.numbers import LONGEST_TIME
 
 
 class CommandTexts(Quantity[tuple[str, ...]]):

@@ -22,9 +22,8 @@ from typing import Literal
 
 from gridbench.errors import InputError
 from gridbench.formats import counted
-from gridbench.quantities import MOST_CORES
 from gridbench.read_config import read_text
-from gridbench.workload.numbers import parse_whole, shown
+from gridbench.workload.numbers import MOST_CORES, parse_whole, shown
 
 Placement = Literal["spread", "fill"]
 """`spread`: one worker on each host, then a second one on each, and so on; `fill`: all cores of a

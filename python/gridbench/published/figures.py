@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from gridbench.simulate.systems import SourcedFigure
+    from gridbench.model.profiles import SourcedFigure
 
 Row = dict[str, str]
 

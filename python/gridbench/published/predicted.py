@@ -11,6 +11,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.analysis.transfer import MEGABYTE, block_span
 from gridbench.formats import as_given
 from gridbench.model.pipeline import PipelineCase, evaluate
+from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN_SLIDES, Profile, ninfg, symphony
 from gridbench.published.figures import (
     BINARY,
     PredictedFigure,
@@ -23,7 +24,6 @@ from gridbench.published.figures import (
     table,
     tasks_of,
 )
-from gridbench.simulate.profiles import SMALLEST_STEP, WHOLE_RUN_SLIDES, Profile, ninfg, symphony
 
 CORES = 100
 _GIVEN = (

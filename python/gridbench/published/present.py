@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gridbench.formats import fixed, percent, round_amount
+from gridbench.model.profiles import SourcedFigure
 from gridbench.published.figures import (
     PredictedFigure,
     PredictedTable,
@@ -13,7 +14,6 @@ from gridbench.published.figures import (
     RecomputedTable,
     Verdict,
 )
-from gridbench.simulate.systems import SourcedFigure
 
 _MORE_DIGITS = 1
 """Ours is shown with so many digits more than theirs, to show how it rounds."""

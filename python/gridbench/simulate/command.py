@@ -20,7 +20,7 @@ from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Tasks
-from gridbench.quantities import LONGEST_TIME, parse_stddev
+from gridbench.quantities import parse_stddev
 from gridbench.results_folder import default_folder, unusable
 from gridbench.run.machine import available_memory
 from gridbench.run.recorder import make_places, replaceable
@@ -47,6 +47,7 @@ from gridbench.simulate.simulation import SimulatedWorkload, simulate
 from gridbench.simulate.sweep import STDDEV_SHARE, SimulationSweep, Swept, parse_sweep
 from gridbench.simulate.systems import System
 from gridbench.simulate.timeline import table_of, write_folder
+from gridbench.workload.numbers import LONGEST_TIME
 
 _BYTES_PER_TASK = 1_500
 _BYTES_PER_CORE = 1_500

@@ -18,13 +18,14 @@ from gridbench.model.document import term_value
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace, Situation
 from gridbench.model.pipeline import TaskWatch
+from gridbench.model.profiles import SourcedFigure
 from gridbench.model.saved import load
 from gridbench.model.sources import read_source
 from gridbench.model.terms import parameters_of
 from gridbench.published.figures import BINARY, figure_in_text, megabytes, table, tasks_of
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, Simulation, simulate
-from gridbench.simulate.systems import GIGABIT, Batch, SourcedFigure, System
+from gridbench.simulate.systems import GIGABIT, Batch, System
 
 
 @dataclass(frozen=True, slots=True)

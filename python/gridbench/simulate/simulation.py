@@ -12,8 +12,8 @@ from gridbench.analysis.summary import ideal_time
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.model.pipeline import PipelineCase, Stamps, TaskWatch, evaluate
-from gridbench.quantities import LARGEST_KB, LONGEST_TIME
 from gridbench.simulate.systems import Pressure, System, cautions, follow_throttled
+from gridbench.workload.numbers import LARGEST_KB, LONGEST_TIME
 from gridbench.workload.task_times import draw_task_times
 
 MOST_CORES = 1_000_000

@@ -10,7 +10,6 @@ from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, whole
 from gridbench.links.options import parse_rate
 from gridbench.quantities import (
-    LONGEST_TIME,
     Count,
     parse_list,
     parse_seconds,
@@ -19,7 +18,7 @@ from gridbench.quantities import (
 )
 from gridbench.simulate.account import Account
 from gridbench.simulate.simulation import MOST_TASKS
-from gridbench.workload.numbers import shown
+from gridbench.workload.numbers import LONGEST_TIME, shown
 
 OPTION = "--sweep"
 STDDEV_SHARE = "stddev-share"

@@ -21,17 +21,8 @@ from gridbench.model.pipeline import (
     TaskWatch,
     stamps_of,
 )
+from gridbench.model.profiles import SourcedFigure
 from gridrpc import _native
-
-
-@dataclass(frozen=True, slots=True)
-class SourcedFigure:
-    """A figure that a profile is made of."""
-
-    name: str
-    value: float
-    unit: str
-    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,13 @@ import re
 
 from gridbench.formats import as_given, whole
 
+MOST_CORES = 100_000
+MOST_TASKS = 10_000_000
+LARGEST_KB = 1024.0**3
+"""One terabyte: anything above is a slip of the pen, not a benchmark."""
+LONGEST_TIME = 1e6
+"""Seconds (eleven days); more is taken for a slip."""
+
 _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 _LONGEST = 64  # characters of a number; more is not a number anybody meant

@@ -17,10 +17,10 @@ from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.printing import json_option, print_json
 from gridbench.process.children import PYTHON
-from gridbench.quantities import LONGEST_TIME, MOST_TASKS, SIZE, Count, Duration, Quantity
+from gridbench.quantities import SIZE, Count, Duration, Quantity
 from gridbench.schema import declarations, option
 from gridbench.workload.body import PROGRAM, SLEEP, SPIN, is_library
-from gridbench.workload.numbers import shown
+from gridbench.workload.numbers import LONGEST_TIME, MOST_TASKS, shown
 
 if TYPE_CHECKING:
     from gridbench.workload.workload import Workload

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from gridbench.atomic_write import replace_file
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.quantities import LONGEST_TIME, MOST_TASKS
-from gridbench.workload.numbers import parse_real
+from gridbench.workload.numbers import LONGEST_TIME, MOST_TASKS, parse_real
 
 _LONGEST_LINE = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gridbench.quantities import LARGEST_KB, MOST_CORES, MOST_TASKS
 from gridbench.workload.body import SLEEP, SPIN
+from gridbench.workload.numbers import LARGEST_KB, MOST_CORES, MOST_TASKS
 from gridbench.workload.task_times import Seconds, read_task_times
 from gridbench.xml_setup import SetupReader
 
