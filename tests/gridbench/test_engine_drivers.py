@@ -15,8 +15,8 @@ import psutil
 import pyarrow.compute as pc
 import pytest
 
+from gridbench.run.journal import JOURNAL
 from gridbench.run.load import load_run
-from gridbench.run.recorder import JOURNAL
 from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run, alive, until, went_well
 
 NAMES = sorted(

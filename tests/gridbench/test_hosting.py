@@ -25,8 +25,8 @@ from gridbench.process.leftovers import Leftovers
 from gridbench.run.client import Plan
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
+from gridbench.run.journal import JOURNAL, TimelineRow
 from gridbench.run.load import load_run
-from gridbench.run.recorder import JOURNAL, TimelineRow
 from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until, went_well
 
 ENGINE = "loky"

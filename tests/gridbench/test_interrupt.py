@@ -15,8 +15,8 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.process.inside import LOOKOUT
+from gridbench.run.journal import JOURNAL
 from gridbench.run.load import load_run
-from gridbench.run.recorder import JOURNAL
 from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
 from timelines import table_of
 

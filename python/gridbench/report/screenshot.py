@@ -77,12 +77,16 @@ def browser(downloads: Path | None = None, *, local: bool = False) -> Iterator[C
 
 
 def open_report(driver: Chrome, report: Path) -> None:
-    """Load a report and wait until all its pictures are drawn; TimeoutException if they are not."""
+    """Load a report and wait until all its pictures are drawn; TimeoutException if they are not. A
+    page without pictures has no script."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     driver.get(report.resolve().as_uri())
     WebDriverWait(driver, SECONDS_TO_DRAW).until(
-        lambda d: d.execute_script("return document.documentElement.dataset.ready === 'true'")
+        lambda d: d.execute_script(
+            "return document.documentElement.dataset.ready === 'true'"
+            " || document.readyState === 'complete' && !document.getElementById('report-data')"
+        )
     )
 
 

@@ -20,7 +20,7 @@ from gridbench.engines.base import Bytes, Engine, Outcome, Task
 from gridbench.engines.python_tasks import one_line
 from gridbench.formats import as_given
 from gridbench.run.exchange import Exchange, Returned
-from gridbench.run.recorder import OK, TimelineRow
+from gridbench.run.journal import OK, TimelineRow
 from gridbench.workload.body import SLEEP, keeps_time
 from gridbench.workload.task import DIGEST_BYTES, digests, pattern
 

@@ -25,7 +25,7 @@ from gridbench.run.client import (
     Plan,
 )
 from gridbench.run.exchange import EngineFailure
-from gridbench.run.recorder import TimelineRow
+from gridbench.run.journal import TimelineRow
 
 _TAIL = 15  # lines of what the process has printed that are shown when it fails
 _EXIT = 5.0  # seconds for the process to end after its engine has

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gridbench.errors import InputError
-from gridbench.run.recorder import JOURNAL, RECORD, TIMELINE, read_journal
+from gridbench.run.journal import JOURNAL, read_journal
+from gridbench.run.recorder import RECORD, TIMELINE
 from gridbench.timeline import ADDED, SCHEMA
 
 _REMEDY = "give the folder of a run, as `gridbench run --out` made it"

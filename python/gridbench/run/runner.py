@@ -27,9 +27,10 @@ from gridbench.progress import Tasks
 from gridbench.run.client import DATA_SEED, GLANCE, Client, EngineFacts, LocalClient, Plan
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.feasibility import most_outstanding
+from gridbench.run.journal import OK, TimelineRow
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant
-from gridbench.run.recorder import OK, Recorder, TimelineRow
+from gridbench.run.recorder import Recorder
 from gridbench.workload.workload import Workload
 
 _PASSES = 3

@@ -17,8 +17,9 @@ from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
 from gridbench.result_kind import write_report
+from gridbench.run.journal import OK
 from gridbench.run.machine import machine_facts, versions
-from gridbench.run.recorder import LOG, OK, REPORT, TIMELINE, write_record
+from gridbench.run.recorder import LOG, REPORT, TIMELINE, write_record
 from gridbench.simulate.simulation import Simulation
 from gridbench.simulate.systems import System
 from gridbench.tasklog_writer import TaskLogHeader, TaskLogWriter
