@@ -11,7 +11,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from rich.console import Console
 
 from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask, limited
-from gridbench.errors import InputError, print_error
+from gridbench.errors import InputError, print_error, print_warning
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import about, duration, spread
 from gridbench.jsonl_store import Header
@@ -173,18 +173,19 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
 
     def show(self, records: list[EngineRun], printing: Printing, folder: Path) -> None:
         """Complete the folders of the runs; print the summary, the answer and what went wrong."""
-        problems: list[str] = []
+        problems: list[tuple[Callable[[object], None], str]] = []
         summaries = {}
         self._status = max((one.exit_status for one in records), default=0)
         for one in records:
             name = name_of(one, records)
-            problems += [f"{name}: {message}" for message in one.messages]
+            printed = print_error if one.exit_status else print_warning
+            problems += [(printed, f"{name}: {message}") for message in one.messages]
             try:
                 summaries[one.folder] = complete(one.folder, one.record, self._workload.setup)
             except InputError as error:
                 self._status = max(self._status, 2)
                 if str(error) not in one.messages:
-                    problems.append(f"{name}: {error}")
+                    problems.append((print_error, f"{name}: {error}"))
         print_summaries(printing.tables(), records, summaries)
         if answer := answer_of(records):
             say(printing.tables(), answer)
@@ -193,8 +194,8 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
             place for place, summary in summaries.items() if summary.ok or summary.failed
         ]
         sys.stdout.flush()
-        for problem in problems:
-            print_error(problem)
+        for print_problem, problem in problems:
+            print_problem(problem)
 
     def write_report(self, folder: Path, page: Path) -> None:
         """Write a page of each engine and, of several runs, one of all. InputError if that fails,
