@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gridbench.atomic_write import write_file
+from gridbench.formats import size
 from gridbench.jsonl_store import Header
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
@@ -225,9 +226,10 @@ def circumstances(header: Header) -> SideBySide:
 
 
 def _facts(known: Mapping[str, Any]) -> Table:
-    return facts(
-        [
-            (name, value if isinstance(value, str) else json.dumps(value, default=os.fspath))
-            for name, value in known.items()
-        ]
-    )
+    return facts([(name.replace("_", " "), _shown(name, value)) for name, value in known.items()])
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "memory" and isinstance(value, int):
+        return size(value)
+    return value if isinstance(value, str) else json.dumps(value, default=os.fspath)

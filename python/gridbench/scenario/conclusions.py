@@ -68,13 +68,12 @@ def verdict(cells: Sequence[ScenarioCell]) -> str:
         claim = _claimed(*pair, count)
         if claim:
             return claim
-    alone = len({cell.one.engine for cell in cells}) == 1
     found = overheads(cells, disturbed=True)
     disturbed = sum(cell.disturbed for cell in cells)
     why = busy_in(disturbed, len(cells), "case") if disturbed else ""
     if pair := _first_two(found):
         return provisional(_added(*pair, found), why or _unsure(*pair, found))
-    if alone and why and found and not count:
+    if why and len(found) == 1 and not count:
         ((name, own),) = found.items()
         median = statistics.median(cell.overhead().value for cell in own.values())
         return provisional(f"{name} added {amount(median, 's')} to the time of the tasks", why)
