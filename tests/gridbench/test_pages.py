@@ -92,7 +92,7 @@ def test_no_page_has_a_colour_of_its_own() -> None:
 
 
 def shown(call: str, **values: object) -> str:
-    source = '{% from "pages/parts.html" import chart, items, notice, table, tiles %}' + call
+    source = '{% from "pages/parts.html" import chart, items, notice, table %}' + call
     return environment().from_string(source).render(**values)
 
 
@@ -104,7 +104,6 @@ def test_all_text_is_escaped() -> None:
         ("chart(value)", chart),
         ("notice(value, value[0])", [EVIL]),
         ("items(value)", [EVIL]),
-        ("tiles(value)", [(EVIL, EVIL)]),
     ):
         page = shown("{{ " + call + " }}", value=value)
         assert "<b onclick" not in page, call
