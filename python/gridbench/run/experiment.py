@@ -210,10 +210,11 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
             pages.append((measured, page))
         out = page
         try:
-            from gridbench.result_kind import write_report
+            from gridbench.pages.document import write_page
+            from gridbench.report.result_kind import document as document_of
 
             for sources, out in pages:
-                write_report(sources, out)
+                write_page(document_of(sources, out), out)
         except Exception as error:
             reason = error.what if isinstance(error, InputError) else one_line(error)
             raise InputError(

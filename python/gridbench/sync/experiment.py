@@ -168,9 +168,10 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
 
     def write_report(self, folder: Path, page: Path) -> None:
         """The page."""
-        from gridbench.result_kind import write_report
+        from gridbench.pages.document import write_page
+        from gridbench.sync.result_kind import document
 
-        write_report([folder], page)
+        write_page(document([folder], page), page)
 
 
 def list_rounds(experiment: SyncExperiment, printing: Printing) -> None:
