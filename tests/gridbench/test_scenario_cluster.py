@@ -124,7 +124,7 @@ def test_a_scenario_runs_on_the_nodes_of_a_cluster(
         assert record["check"]["wrong"] == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Servers: the workers were on up to 2 hosts of a grid" in page
-    assert "Beside the published systems" in page
+    assert "Published systems" in page
 
 
 @pytest.mark.parametrize(
