@@ -361,7 +361,7 @@ def test_an_interrupt_ends_all_that_runs(
     [
         (["--try", "--rounds", "0"], "--rounds: `0` is no number of rounds"),
         (["--try", "--try-limit", "0"], "--try-limit must be a number of seconds above 0, not 0"),
-        (["--try", "--try-limit", "nan"], "--try-limit must be a number of seconds above 0"),
+        (["--try", "--try-limit", "nan"], "--try-limit: `nan` is not a time"),
         (["--rounds", "2"], "--rounds is for what is tried\nhint: add --try"),
         (["--try-limit", "2"], "--try-limit is for what is tried\nhint: add --try"),
     ],

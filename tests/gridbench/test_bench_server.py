@@ -16,6 +16,7 @@ import pytest
 from benchmarks import server
 from benchmarks.figures import Area, Extent, Row
 from benchmarks.measuring import measure
+from benchmarks.requirements import find_program
 from benchmarks.server import inference, throughput
 from benchmarks.server.clients import Clients
 from benchmarks.server.latency import programs
@@ -70,7 +71,7 @@ def test_rates_stand_beside_those_of_grpc() -> None:
 
 
 # Go compiles ghz, and not every machine has Go.
-@pytest.mark.parametrize("tool", ["wrk", *(["ghz"] if throughput.program("ghz") else [])])
+@pytest.mark.parametrize("tool", ["wrk", *(["ghz"] if find_program("ghz") else [])])
 def test_load_generators_of_others_call_the_server(tool: str) -> None:
     area = inference.area(Extent.TRIAL, peers=())
     (case,) = [case for case in area.cases if case.name.endswith(tool)]

@@ -214,7 +214,7 @@ def test_a_clock_is_off_by_no_more_than_its_bounds_allow() -> None:
     # It is ahead by 2 s, and by 1.5 to 2.2 s; how much all clocks are is known to 1 s.
     lines = ReturnLines(np.array([-2.0]), np.zeros(1), np.zeros(1))
     aligned = clocks._Aligned(lines, 0.0, 1.0, np.array([0.1]))
-    found = clocks._offset(clocks._Host(0, "a", 3), 1.5, 2.2, aligned)
+    found = clocks._offset(clocks._HostClock(0, "a", 3), 1.5, 2.2, aligned)
     assert _figures(found) == pytest.approx((1.5, 2.2, 2.0, 0.5, 0.1))
 
 
