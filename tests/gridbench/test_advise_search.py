@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.advise import options
 from gridbench.advise import search as expected
 from gridbench.advise import search as module
+from gridbench.advise.options import AdviceParameters
 from gridbench.advise.search import (
     Split,
     best_on,
@@ -32,6 +32,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
+from gridbench.schema import declarations
 from gridbench.workload.numbers import LARGEST_KB, MOST_CORES
 from gridbench.workload.workload import MOST_TASKS
 
@@ -367,5 +368,7 @@ def test_of_work_that_is_even_the_interval_is_the_models_own() -> None:
 
 
 def test_work_is_cut_into_as_many_tasks_as_the_command_says() -> None:
-    (most,) = [one.default for one in options.advise.params if one.name == "most_tasks"]
+    (most,) = [
+        default for name, _, default in declarations(AdviceParameters) if name == "most_tasks"
+    ]
     assert most == WORK.most_tasks == 100_000

@@ -161,7 +161,7 @@ def make_places(
         _remove(old, folder)
         places = {engine: folder / engine if apart else folder for engine in engines}
         for place in places.values():
-            place.mkdir(exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unusable(folder, error) from None
     return places
