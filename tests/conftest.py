@@ -101,6 +101,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 for number, usual in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGHUP, signal.SIG_DFL),
+    (signal.SIGQUIT, signal.SIG_DFL),
 ):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
