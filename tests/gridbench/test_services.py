@@ -193,7 +193,7 @@ OWNERS = {
         "S('postgresql', True, 2, {})",
     ),
     "passthrough": (
-        f"from {SERVICES}.passthrough import Passthrough as S",
+        f"from {SERVICES}.mounts import Passthrough as S",
         "S(2, {})",
     ),
     "redis": (f"from {SERVICES}.redis import Redis as S", "S('always', {})"),
