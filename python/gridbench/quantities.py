@@ -407,7 +407,7 @@ class Texts(Quantity[tuple[str, ...]]):
         for one in found:
             if not one or "\0" in one or len(one) > LONGEST_ELEMENT:
                 raise InputError(
-                    f"a {self.noun} must have 1 to {LONGEST_ELEMENT:,} characters and no zero"
+                    f"each {self.noun} must have 1 to {LONGEST_ELEMENT:,} characters and no zero"
                     f" byte, not `{shown(one)}`",
                     remedy=f"leave out what is no {self.noun}",
                 )

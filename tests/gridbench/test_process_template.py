@@ -59,8 +59,8 @@ if __name__ == "__main__":
 _PARENT = """
 import time
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.child import Template
-template = Template("module_of_test")
+from gridbench.process.child import ProcessTemplate
+template = ProcessTemplate("module_of_test")
 with Leftovers():
     child = template.child()
     print(template._process.pid, child.receive(time.monotonic() + 60)[0], flush=True)

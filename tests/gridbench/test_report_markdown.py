@@ -76,7 +76,7 @@ def test_one_table_is_of_one_result(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "results.json").write_text(json.dumps(made().to_record()))
     sources = [tmp_path / "a", tmp_path / "b"]
-    assert report_markdown(sources[:1]).startswith("# Performance\n")
+    assert report_markdown(sources[:1]).startswith("gridrpc-python is ahead")
     with pytest.raises(InputError, match="cannot be in one report with others"):
         report_markdown(sources)
 
