@@ -8,7 +8,7 @@ import sys
 #: Without descriptors for a while; and a thread that cannot be started.
 SCRIPT = """
 import resource, socket, threading
-from gridbench_testbed import connections
+from gridbench_testbed import daemons
 
 def echo(connection):
     with connection:
@@ -18,14 +18,14 @@ listener = socket.create_server(("127.0.0.1", 0))
 clients = [socket.socket() for _ in range(4)]
 for client in clients:
     client.settimeout(60)
-paused, sleep = threading.Event(), connections.time.sleep
+paused, sleep = threading.Event(), daemons.time.sleep
 
 def pause(seconds):
     paused.set()
     sleep(seconds)
 
-connections.time.sleep = pause
-threading.Thread(target=connections.serve_each, args=(listener, echo), daemon=True).start()
+daemons.time.sleep = pause
+threading.Thread(target=daemons.serve_each, args=(listener, echo), daemon=True).start()
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
 for client in clients[:2]:
