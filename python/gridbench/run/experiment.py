@@ -211,10 +211,10 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
         out = page
         try:
             from gridbench.pages.document import write_page
-            from gridbench.report.result_kind import document as document_of
+            from gridbench.result_kind import RUNS, module_of
 
             for sources, out in pages:
-                write_page(document_of(sources, out), out)
+                write_page(module_of(RUNS).document(sources, out), out)
         except Exception as error:
             reason = error.what if isinstance(error, InputError) else one_line(error)
             raise InputError(
