@@ -102,7 +102,7 @@ def _complete(found: AreaResults) -> Seen:
     areas = counted(len(found.record.areas), "table")
     if not found.record.complete:
         return "broken", f"it was ended early, with {areas}"
-    return "kept", f"all that was asked for was tried: {areas}"
+    return "kept", f"all requested cases ran: {areas}"
 
 
 def _no_failure_is_hidden(found: AreaResults) -> Seen:

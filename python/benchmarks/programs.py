@@ -73,7 +73,7 @@ def built_echo(folder: Path) -> Path:
 
 Kind = Literal["tcp", "tls"]
 ENCRYPTION: dict[Kind, str] = {"tcp": "none", "tls": "tls"}
-"""What servers are told for each kind of connection."""
+"""Server options for each kind of connection."""
 LOOPBACK = "127.0.0.1"
 
 

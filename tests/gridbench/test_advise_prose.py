@@ -113,7 +113,7 @@ def test_more_cores_than_processors_are_for_tasks_that_wait() -> None:
     )
     (told,) = warnings(_sure(work=asked))
     assert told.startswith(
-        "16 cores were asked for, but work that computes gets no more than the 2"
+        "You requested 16 cores, but work that computes cannot use more than the 2"
     )
 
 

@@ -204,11 +204,11 @@ def test_threads_are_told_with_the_processors_that_they_have(model: PipelineMode
     assert "One task after the other, it would be 80.00 s." in sentences(advice)[1]
     assert any(one.what == "12 processors instead of 6" for one in advice.helps)
     assert warnings(advice)[-1] == (
-        "64 cores were asked for, but of tasks that compute with 3 threads no more than 2 at a time"
-        " run at full speed on the 8 processors of here: more of them would slow each other down."
+        "You requested 64 cores, but tasks that compute with 3 threads run at full speed only 2 at"
+        " a time on the 8 processors of here: more would slow each other down."
     )
     # One task that has a processor for each thread is not slowed down.
-    assert "no more than 1 at a time run at full speed" in warnings(given(model, work(8)))[-1]
+    assert "run at full speed only 1 at a time" in warnings(given(model, work(8)))[-1]
     crowded = given(model, work(12))
     assert crowded.expected.ideal == pytest.approx(120.0)
     assert warnings(crowded)[-1] == (

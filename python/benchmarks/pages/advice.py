@@ -90,7 +90,7 @@ def measure_splits(chosen: argparse.Namespace) -> int:
         "complete": False,
         "works": [],
     }
-    save_record(chosen.out, record)  # a file that cannot be written is told before the work
+    save_record(chosen.out, record)  # fails before the work if it cannot be written
     policy = Policy(accept=chosen.accept_load, wait=0.0 if chosen.accept_load else WAIT)
     settle(policy, console)
     names = [name for name in WORKS if chosen.only in name]
@@ -219,7 +219,7 @@ def measure_calls(chosen: argparse.Namespace) -> int:
         "complete": False,
         "jobs": [],
     }
-    save_record(chosen.out, record)  # a file that cannot be written is told before the work
+    save_record(chosen.out, record)  # fails before the work if it cannot be written
     jobs = [
         *(f"--work {work}" for work in FIRST_WORKS),
         *(f"--work {work} {DATA[number % len(DATA)]}" for number, work in enumerate(FIRST_WORKS)),

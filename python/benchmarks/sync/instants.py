@@ -55,7 +55,7 @@ class Workers:
 
     def run(self, task: str, *words: str, start: HoldPoint = "entry") -> Seen:
         """One round. RuntimeError if a task of it does not end well."""
-        # On hosts of one core each as well as on hosts of many: the workers are what is asked for.
+        # Each host gets the requested number of workers, whatever its number of cores.
         parameters = SyncParameters(task=task, arguments=words, oversubscribe=True)
         case = PlannedRound(workers=self._workers, start=start, repeat=self._count)
         self._count += 1

@@ -70,15 +70,15 @@ def machine_warnings(work: DivisibleWork, place: EnginePlace, cores: int) -> lis
         )
     elif work.cores_asked and known.threads > 1:
         found.append(
-            f"{work.cores_asked:,} cores were asked for, but of tasks that compute with"
-            f" {known.threads:,} threads no more than {work.cores:,} at a time run at full speed"
-            f" on the {here}: more of them would slow each other down."
+            f"You requested {work.cores_asked:,} cores, but tasks that compute with"
+            f" {known.threads:,} threads run at full speed only {work.cores:,} at a time on the"
+            f" {here}: more would slow each other down."
         )
     elif work.cores_asked:
         found.append(
-            f"{work.cores_asked:,} cores were asked for, but work that computes gets no more than"
-            f" the {here}. If it waits instead, for files or other machines, give --task sleep;"
-            " for workers elsewhere, a model of them by --from."
+            f"You requested {work.cores_asked:,} cores, but work that computes cannot use more"
+            f" than the {here}. If it waits instead, for files or other machines, give --task"
+            " sleep; for workers elsewhere, a model of them by --from."
         )
     elif not work.computes and place.transport == "one host" and cores > place.processors:
         found.append(

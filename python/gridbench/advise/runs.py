@@ -44,7 +44,7 @@ _LEAST = 2
 
 def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Console) -> Servers:
     """The servers that options name, when their workers have come once. InputError if they cannot
-    be used, have fewer workers than the work is to have cores, or cannot be told to have fewer."""
+    be used, have fewer workers than the requested cores, or cannot be limited to fewer."""
     say(console, "asking the servers for their workers")
     given = ask(file, tuple(names), patience=_PATIENCE)
     for host in given.hosts:

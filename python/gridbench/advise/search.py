@@ -201,7 +201,7 @@ class Within:
     likely: Split | None
     """The fewest with which it is expected to: a run does so more likely than not."""
     sure: Split | None
-    """The fewest of which the whole 90 % interval is within: 19 of 20 runs are."""
+    """The fewest whose whole 90 % interval is within the limit, as 19 of 20 runs are."""
     shortest: Split
     """The best split of all, however many cores it takes."""
 

@@ -41,7 +41,7 @@ from gridbench.analysis.columns import (
 from gridbench.timeline import SCHEMA
 
 _FEWEST_RETURNS = 10
-"""Tasks of a host from which a drift can be told."""
+"""Tasks that a host needs before its clock drift can be estimated."""
 HIDDEN = 3.0
 """A drift shows if it moves the clock by so many times the usual distance from the line."""
 _LARGEST = 0.02

@@ -271,9 +271,8 @@ def method(results: Results) -> list[str]:
         ),
         *_equals(results),
         *_harness(results),
-        "A run that other programs disturbed is repeated, as far as time allows; what still was "
-        f"disturbed is marked. A claim takes {ENOUGH} undisturbed rounds, in all of which the same "
-        "engine is ahead.",
+        "Disturbed runs are repeated while time allows, and marked if they are disturbed again. "
+        f"A claim needs {ENOUGH} undisturbed rounds, with the same engine ahead in each.",
     ]
     extent = results.extent
     if extent is not None and not incomplete(results):
