@@ -221,7 +221,10 @@ class Reader:
                 if not re.search(pattern, ran.stdout + ran.stderr, re.MULTILINE):
                     said = ran.stdout + ran.stderr
                     raise Wrong(f"`{command}` has not said {pattern}, but\n{said}")
-            if command.startswith("make") and "warning" in ran.stderr.lower():
+            # `make demo` measures on a busy machine as well, and then gridbench warns of that.
+            if command.startswith("make") and re.search(
+                r"(?<!gridbench: )\bwarning", ran.stderr, re.IGNORECASE
+            ):
                 raise Wrong(f"`{command}` has warned:\n{ran.stderr}")
         return " and ".join(sorted(done, reverse=True))
 

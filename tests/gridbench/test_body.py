@@ -203,7 +203,7 @@ def test_work_that_computes_gets_no_more_cores_than_there_are_processors(
     advice = advise(model, limited)
     assert advice.split.cores <= 2
     assert advice.expected.total >= 4.5
-    assert any("no more than the 2 processors" in text for text in warnings(advice))
+    assert any("cannot use more than the 2 processors" in text for text in warnings(advice))
 
 
 def test_a_run_whose_workers_have_a_processor_each_serves_a_model(
