@@ -112,12 +112,12 @@ def _with_engine(
 
 
 def _unwind_on_sigterm() -> None:
-    """Unwind this process on SIGTERM, once, so that it cleans up."""
+    """Unwind this process on SIGTERM, once, so that it cleans up. Processes forked from it end."""
     measured = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
-        if os.getpid() != measured:  # one that was forked from it
+        if os.getpid() != measured:  # it came before the signal was restored
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
             return
@@ -125,6 +125,9 @@ def _unwind_on_sigterm() -> None:
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)
+    # A handler in Python does not run while its process waits for a semaphore, as workers of
+    # multiprocessing do: a pool that ends its workers would wait for them forever.
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
 
 
 def adopt_orphans() -> None:
