@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 
 from gridbench.bench.client import EngineClient, LimitReached, NotStarted, Unable, one_line
 from gridbench.process.inside import serve
@@ -113,21 +114,25 @@ def _with_engine(
 
 def _unwind_on_sigterm() -> None:
     """Unwind this process on SIGTERM, once, so that it cleans up. Processes forked from it end."""
-    measured = os.getpid()
 
     def end(number: int, frame: FrameType | None) -> None:
         del frame
-        if os.getpid() != measured:  # it came before the signal was restored
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            return
         signal.signal(number, signal.SIG_IGN)
         sys.exit(128 + number)
 
+    def in_child() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        unblock()
+
+    block, unblock = (
+        partial(signal.pthread_sigmask, how, {signal.SIGTERM})
+        for how in (signal.SIG_BLOCK, signal.SIG_UNBLOCK)
+    )
     signal.signal(signal.SIGTERM, end)
-    # A handler in Python does not run while its process waits for a semaphore, as workers of
-    # multiprocessing do: a pool that ends its workers would wait for them forever.
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+    # Python forgets signals that a new child gets before it has run, and runs no handler while a
+    # process waits for a semaphore, as workers of multiprocessing do: a pool that ends its workers
+    # at once would wait for them forever.
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=in_child)
 
 
 def adopt_orphans() -> None:
