@@ -176,6 +176,12 @@ def fixed(value: float, decimals: int, *, signed: bool = False, grouped: bool = 
     return f"{'-' if value < 0 else '+' if signed else ''}{text}"
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of any number of lines on one, cut off after so many letters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def counted(count: int, noun: str) -> str:
     """`1 task`, `2 tasks`, `10,000 tasks`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -6,12 +6,14 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from selenium.webdriver.support.ui import WebDriverWait
 
-from gridbench.report.screenshot import open_report
+from gridbench.report.screenshot import SECONDS_TO_DRAW, open_report
 
 
 def opened(driver, path: Path) -> None:
-    """Load a page, which fetches nothing; caveats and details of engines are then unfolded."""
+    """Load a page, which fetches nothing; caveats and details of engines are then unfolded and
+    drawn."""
     open_report(driver, path)
     assert driver.get_log("browser") == []
     # The page itself is the one resource; whatever else it loaded would stand here.
@@ -26,6 +28,17 @@ def opened(driver, path: Path) -> None:
         return open === 0;"""
     )
     assert folded, "the first screen shows the answer"
+    wait_until_drawn(driver)
+
+
+def wait_until_drawn(driver) -> None:
+    """Wait for the pictures of all that is unfolded."""
+    WebDriverWait(driver, SECONDS_TO_DRAW).until(
+        lambda d: d.execute_script(
+            """return [...document.querySelectorAll("[data-chart]")]
+            .every(figure => plots.folded(figure) || figure.querySelector(".empty, .main-svg"))"""
+        )
+    )
 
 
 def drawn(driver) -> dict[str, dict[str, float]]:
@@ -36,8 +49,8 @@ def drawn(driver) -> dict[str, dict[str, float]]:
           const box = figure.querySelector(".main-svg")?.getBoundingClientRect();
           const marks = [...figure.querySelectorAll(".scatterlayer path, .barlayer path")]
             .filter(path => path.getAttribute("d")?.length > 10 && path.getBBox().width > 0);
-          const name = figure.dataset.chart + (figure.dataset.run ?? "");
-          return [name, {width: box?.width ?? 0, height: box?.height ?? 0, marks: marks.length}];
+          const { width = 0, height = 0 } = box ?? {};
+          return [figure.dataset.name, {width, height, marks: marks.length}];
         }))
         """
     )

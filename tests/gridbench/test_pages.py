@@ -83,7 +83,6 @@ def test_each_engine_has_a_colour_of_its_own_and_its_variants_have_it_too() -> N
 def test_no_page_has_a_colour_of_its_own() -> None:
     """Scripts take colours from the page's data and style: none is written into them."""
     names = [
-        "report/report.js",
         "pages/plots.js",
         "pages/curves.js",
     ]

@@ -16,10 +16,10 @@ import timelines
 from golden import same_as_golden
 from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
-from gridbench.formats import duration, size
+from gridbench.formats import duration, shortened, size
 from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page as page_in_html
-from gridbench.report.data import FEWEST_TASKS, MOST_TASKS, carried, most_tasks, page_data
+from gridbench.report.charts import FEWEST_TASKS, MOST_TASKS, most_tasks, shown_tasks
 from gridbench.report.document import document_of
 from gridbench.report.prose import interrupted, notices, sentences
 from gridbench.report.run_analysis import study
@@ -53,18 +53,25 @@ def data_in(page: str):
     return json.loads(found[1])
 
 
+def stamps_of(found):
+    """By name, in the order of submit times."""
+    chart = data_in(render([found]))["charts"]["stamps-1-submit"]
+    return {trace["name"]: trace["y"] for trace in chart["traces"]}
+
+
 def test_published_sample(tmp_path):
     out = tmp_path / "report.html"
     write_report([SAMPLE], out)
     page = out.read_text(encoding="utf-8")
     assert "8 of 1,200 tasks are recorded" in page
     assert "calc-out to retrieve (6 tasks)" in page
-    run = data_in(page)["runs"][0]
+    charts = data_in(page)["charts"]
     # Two tasks ran one after the other on no host: eight tasks, eight workers of five hosts.
-    assert len(run["lanes"]) == 8
-    assert run["lanes"][0] == "grid107 #1"
-    assert run["end"] == pytest.approx(35.665958)
-    assert max(run["running"]["running"]) == 8
+    workers = charts["gantt-1"]["y"]["ticktext"]
+    assert len(workers) == 8
+    assert workers[0] == "grid107 #1"
+    assert charts["gantt-1"]["layout"]["shapes"][0]["x0"] == pytest.approx(35.665958)
+    assert max(charts["running"]["traces"][0]["y"]) == 8
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -94,9 +101,10 @@ def test_all_of_a_page_has_stamps_on_the_clients_clock():
     # Lanes, the Gantt chart and the stamps of the page.
     assert len(found.lanes.names) == len(right.lanes.names)
     assert np.abs(found.input_begin - right.input_begin).max() < 2 * exactly
-    tasks = page_data([found])["runs"][0]["tasks"]["columns"]
-    for name in ("calc_in", "calc_out"):
-        assert tasks[name] == pytest.approx(truth[name].to_pylist(), abs=exactly)
+    drawn = stamps_of(found)
+    order = np.argsort(truth["submit"], kind="stable")
+    for name, column in (("calc-in", "calc_in"), ("calc-out", "calc_out")):
+        assert drawn[name] == pytest.approx(truth[column].to_numpy()[order], abs=exactly)
     # What was logged is told as it was, and what was done about it.
     (negative, moved) = notices(found)
     assert negative.startswith("Negative intervals: calc-out to retrieve")
@@ -153,8 +161,8 @@ def test_runs_side_by_side_have_a_column_each_and_names_apart(tmp_path):
     write_report([first, second], out)
     page = out.read_text(encoding="utf-8")
     assert "2 runs compared" in page
-    assert page.count('data-chart="gantt"') == 2
-    assert page.count('data-chart="running"') == 1
+    assert page.count('data-name="gantt-') == 2
+    assert page.count('data-name="running"') == 1
 
 
 def test_folders_of_several_engines(tmp_path):
@@ -175,8 +183,13 @@ def test_folders_of_several_engines(tmp_path):
     out = tmp_path / "report.html"
     write_report([tmp_path], out)
     page = out.read_text(encoding="utf-8")
-    assert [run["name"] for run in data_in(page)["runs"]] == ["native-engine", "pool-engine"]
-    assert [run["cold"] for run in data_in(page)["runs"]] == [True, False]
+    charts = data_in(page)["charts"]
+    assert [trace["name"] for trace in charts["running"]["traces"]] == [
+        "native-engine",
+        "pool-engine",
+    ]
+    first = [charts[f"gantt-{n}"]["traces"][0]["name"] for n in (1, 2)]
+    assert first == ["start-up and first input", "input"]
     assert "native-engine 3.2.1 · 20 tasks on 4 workers · cold start · times from input.1" in page
     assert "summary.total" not in page
     assert page.count("The run does not count: the run was interrupted") == 1
@@ -196,7 +209,7 @@ def test_text_from_logs_cannot_become_markup():
     page = render([study(Run(evil, Path(evil), table, 2, 1, True, run.record, (evil,)))])
     assert "<script>alert" not in page
     assert "<img" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-    assert data_in(page)["runs"][0]["name"] == evil
+    assert data_in(page)["charts"]["phases"]["y"]["ticktext"] == [shortened(evil, 40)]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +227,7 @@ def test_text_from_logs_cannot_become_markup():
 def test_little_to_report(table, cold):
     found = study(run_of(table, ntasks=max(1, table.num_rows), cold=cold))
     page = render([found])
-    assert data_in(page)["runs"][0]["tasks"]["all"] == table.num_rows
+    assert ("gantt-1" in data_in(page)["charts"]) == np.isfinite(found.input_begin).any()
     assert sentences(found)
     assert "nan" not in " ".join(sentences(found))
 
@@ -296,9 +309,10 @@ def test_what_the_last_result_waited_for_is_on_the_page():
     page = render([whole])
     assert "<h3>What the last result waited for" in page
     assert "start-up: its worker to start" in page
-    path = page_data([whole])["runs"][0]["path"]
-    assert path[0][:1] + path[0][2:3] == ["start-up", 0.0]
-    assert path[-1][3] == pytest.approx(whole.end)
+    path = data_in(page)["charts"]["gantt-1"]["traces"][-1]
+    assert path["name"] == "critical path"
+    assert path["text"][0].startswith("critical path: start-up, ")
+    assert (path["x"][0], path["x"][-1]) == (0.0, pytest.approx(whole.end))
     # Of a run that lost tasks nobody knows what it waited for.
     part = study(run_of(timelines.made_run(20, 2), ntasks=21))
     assert "<h3>What the last result waited for" not in render([part])
@@ -309,17 +323,17 @@ def test_page_carries_a_bounded_part_of_a_huge_run():
         [{"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0, "worker": "w"}]
     )
     table = timelines.pa.concat_tables([rows] * (MOST_TASKS + 10))
-    tasks = page_data([study(run_of(table))])["runs"][0]["tasks"]
-    assert tasks["count"] == MOST_TASKS
-    assert tasks["all"] == MOST_TASKS + 10
+    found = study(run_of(table))
+    assert len(stamps_of(found)["submit"]) == MOST_TASKS
+    assert f"{MOST_TASKS:,} of {MOST_TASKS + 10:,} tasks are shown" in render([found])
 
 
 def test_the_page_of_a_hundred_thousand_tasks_stays_small_and_says_what_it_carries():
     found = study(run_of(timelines.made_run(100_000, 1000), nnodes=1000))
     page = render([found])
-    assert len(page.encode()) <= 1.5e6
+    assert len(page.encode()) <= 1.7e6
     assert f"are of {MOST_TASKS:,} of the 100,000 tasks" in page
-    rows = carried(found, MOST_TASKS)
+    rows = shown_tasks(found, MOST_TASKS)
     assert len(rows) == len(set(rows.tolist())) == MOST_TASKS
     assert (np.diff(rows) > 0).all()
     length = seconds(found.run.table, "retrieve") - seconds(found.run.table, "submit")
@@ -330,16 +344,18 @@ def test_the_page_of_a_hundred_thousand_tasks_stays_small_and_says_what_it_carri
     assert counts.min() >= MOST_TASKS // 2 // 10 * 0.8
 
 
-def test_a_page_of_few_tasks_carries_all():
+def test_a_page_of_few_tasks_shows_all():
     found = study(run_of(timelines.made_run(50, 4), nnodes=4))
-    assert carried(found, 50).tolist() == list(range(50))
+    assert shown_tasks(found, 50).tolist() == list(range(50))
     assert "even sample" not in render([found])
-    assert len(carried(found, 49)) == 49
+    assert len(shown_tasks(found, 49)) == 49
 
 
 def test_runs_on_one_page_share_what_it_carries():
     found = [study(run_of(timelines.made_run(600, 4), nnodes=4))] * 5
-    assert [run["tasks"]["count"] for run in page_data(found)["runs"]] == [MOST_TASKS // 5] * 5
+    charts = data_in(render(found))["charts"]
+    shown = [len(charts[f"stamps-{n}-submit"]["traces"][0]["y"]) for n in range(1, 6)]
+    assert shown == [MOST_TASKS // 5] * 5
     assert most_tasks(found * 100) == FEWEST_TASKS
 
 

@@ -183,9 +183,10 @@ def test_one_report_has_one_host_and_four_and_a_peer(page: Path) -> None:
     ]
     assert ", ".join(names) in text
     data = json.loads(text.split('id="report-data">')[1].split("</script>")[0])
-    assert [run["name"] for run in data["runs"]] == names
-    assert [run["workers"] for run in data["runs"]] == [2, 7, 3]
-    lanes = data["runs"][1]["lanes"]
+    charts = data["charts"]
+    assert [trace["name"] for trace in charts["running"]["traces"]] == names
+    assert [line["y0"] for line in charts["running"]["layout"]["shapes"]] == [2, 3, 7]
+    lanes = charts["gantt-2"]["y"]["ticktext"]
     assert lanes
     assert all(lane.split("/")[0] in ("node1", "node2", "node3", "root@node4") for lane in lanes)
     assert text.count("<h3>Where the workers were</h3>") == 2
@@ -203,7 +204,7 @@ def test_the_report_is_drawn(driver: Any, page: Path) -> None:
         assert found["marks"] >= 2, name
     # Each run has a bar of its own, named in two lines.
     labels = driver.execute_script(
-        """return [...document.querySelectorAll('[data-chart="cost"] .yaxislayer-above text')]
+        """return [...document.querySelectorAll('[data-name="cost"] .yaxislayer-above text')]
            .map(text => [...text.querySelectorAll("tspan")].map(line => line.textContent))"""
     )
     assert [label[0] for label in labels] == ["gridrpc-python", "gridrpc-python", "process-pool"]

@@ -92,7 +92,6 @@ def document_of(
                 ],
             ),
         ],
-        engines=[advice.model.name],
     )
 
 

@@ -11,7 +11,7 @@ from gridbench.datagrid.figures import CaseFigures
 from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.tables import line_name, place_shown
 from gridbench.datagrid.workload import label_shown, size_shown
-from gridbench.formats import amount, counted, digits, times
+from gridbench.formats import amount, counted, digits, shortened, times
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.provisional import busy_in, marked
@@ -341,8 +341,7 @@ def _invalid(groups: Sequence[RepeatedCase]) -> list[str]:
 
 
 def _shortened(why: str) -> str:
-    line = " ".join(why.split()) or "no reason is known"
-    short = line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
+    short = shortened(why, _LONGEST_REASON) or "no reason is known"
     return short if short.endswith((".", "…")) else f"{short}."
 
 

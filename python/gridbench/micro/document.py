@@ -10,7 +10,6 @@ from gridbench.jsonl_store import Header
 from gridbench.micro import charts
 from gridbench.micro.record import Results
 from gridbench.micro.sentences import (
-    MAIN_ENGINE,
     behind,
     compared_engine,
     disturbed,
@@ -32,7 +31,7 @@ from gridbench.micro.tables import (
     side_by_side,
     targets_table,
 )
-from gridbench.micro.wording import has_value, ours, titled
+from gridbench.micro.wording import titled
 from gridbench.pages.document import (
     EVERYWHERE,
     WRITTEN,
@@ -146,7 +145,6 @@ def document_of(results: Results) -> Document:
             ),
         ],
         header=_header(results),
-        engines=_engines(results),
     )
 
 
@@ -219,10 +217,3 @@ def _header(results: Results) -> Header:
         started=results.started,
         seed=results.options.get("seed", 0),
     )
-
-
-def _engines(results: Results) -> list[str]:
-    """Those with a value, gridrpc-python first, then gridrpc's others, then peers."""
-    names = {e.engine for made in results.figures for e in made.entries if has_value(e)}
-    names |= {line.engine for curve in results.curves for line in curve.lines}
-    return sorted(names, key=lambda name: (not ours(name), name != MAIN_ENGINE, name))

@@ -4,37 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from gridbench.pages.table import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The script of the page draws `kind` from `data`.
+    """A `curve` (see `gridbench.pages.curves`) or a `figure`, which the page's script draws."""
 
-    The kinds that all pages know are `curve` (see `gridbench.pages.curves`) and `figure` (see
-    `figure`). A page's own script may add others: `plots.makers.KIND = (data, figure) => ...`.
-    """
-
-    kind: str
+    kind: Literal["curve", "figure"]
     label: str
     """What it shows, for those who cannot see it."""
-    name: str = ""
-    """Tells charts of a page apart; empty: its kind does."""
+    name: str
+    """Its key in the data of the page."""
     title: str = ""
     """A heading above it."""
     about: str = ""
-    run: int | None = None
-    """The place of the run that it shows in the page's data."""
     table: Table | None = None
     data: Mapping[str, Any] | None = None
-    """The specification; None: the page's script has the data elsewhere."""
-
-    @property
-    def id(self) -> str:
-        """Its name in the data of a page."""
-        return self.name or self.kind
+    """The specification; None: there is nothing to draw."""
 
 
 def figure(

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,25 +109,8 @@ class SideBySide:
     media: frozenset[Medium] = PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """HTML from a template of the benchmark, such as `sync/round.html`, for what no block shows."""
-
-    name: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-    media: frozenset[Medium] = PAGE
-
-
 Block = (
-    Paragraph
-    | Bullets
-    | TableBlock
-    | Chart
-    | StaticChart
-    | ChartChoice
-    | Definitions
-    | SideBySide
-    | Template
+    Paragraph | Bullets | TableBlock | Chart | StaticChart | ChartChoice | Definitions | SideBySide
 )
 
 
@@ -164,12 +147,6 @@ class Document:
     sections: Sequence[Section] = ()
     header: Header | None = None
     """Whose machine, options and versions end the last section."""
-    engines: Sequence[str] = ()
-    """Names that have a colour."""
-    data: Mapping[str, Any] = field(default_factory=dict)
-    """More data for the page's own scripts."""
-    scripts: Sequence[str] = ()
-    """The page's own, such as `sync/sync.js`."""
     styles: Sequence[str] = ()
 
     def blocks(self, medium: Medium) -> Iterator[tuple[Section | None, Block]]:

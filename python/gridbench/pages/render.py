@@ -1,7 +1,7 @@
 """Makes a page from a template: one file with its style, scripts and data, that asks for nothing.
 
-A template is named by the package it belongs to and its file there, such as `report/run.html` for
-assets/run.html of gridbench.report. All text that is put into it is escaped.
+A template is named by the package it belongs to and its file there, such as `pages/base.html` for
+assets/base.html of gridbench.pages. All text that is put into it is escaped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from gridbench.pages.chart import Chart
-from gridbench.pages.colours import PHASES, SERIES, engine_colours
 from gridbench.pages.document import (
     Block,
     ChartChoice,
@@ -31,44 +30,15 @@ from gridbench.pages.document import (
 
 
 def asset(name: str) -> str:
-    """The text of a file that pages are made of: `report/report.js` is assets/report.js of the
-    package gridbench.report."""
+    """The text of a file that pages are made of: `pages/plots.js` is assets/plots.js of the
+    package gridbench.pages."""
     package, _, file = name.rpartition("/")
     folder = resources.files("gridbench." + package.replace("/", "."))
     return folder.joinpath("assets", file).read_text(encoding="utf-8")
 
 
 _STYLE = "pages/page.css"
-_SCRIPT = "pages/plots.js"
-
-
-def render(
-    template: str,
-    title: str,
-    data: dict[str, Any],
-    *,
-    scripts: Sequence[str],
-    styles: Sequence[str] = (),
-    engines: Sequence[str] = (),
-    **values: Any,
-) -> str:
-    """A page as HTML; `values` are what its template shows.
-
-    `scripts` and `styles` are files, named as templates are, that come after those of all pages. A
-    page without scripts has none at all: its pictures are static.
-    The scripts find `data` as JSON in the element `report-data`, with the colours of `engines`.
-    """
-    colours = {"engines": engine_colours(engines), "phases": PHASES, "series": SERIES}
-    page = environment().get_template(template)
-    return page.render(
-        title=title,
-        css=_joined([_STYLE, *styles]),
-        plotly=_plotly() if scripts else "",
-        data=as_json(data | {"colours": colours}),
-        script=_joined([_SCRIPT, *scripts]) if scripts else "",
-        written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        **values,
-    )
+_SCRIPTS = ("pages/plots.js", "pages/curves.js", "pages/document.js")
 
 
 def page(document: Document) -> str:
@@ -88,30 +58,35 @@ def page(document: Document) -> str:
     ]
     if document.header is not None:
         sections = _with_circumstances(sections, circumstances(document.header))
-    return render(
-        "pages/document.html",
-        document.title,
-        {
-            "charts": {one.id: one.data for one in charts if one.data is not None},
-            "file": document.kind.replace(" ", "-"),
-            **document.data,
-        },
-        scripts=["pages/curves.js", *document.scripts, "pages/document.js"] if charts else [],
-        styles=document.styles,
-        engines=document.engines,
-        kind=document.kind,
-        heading=document.heading,
-        subheading=document.subheading,
-        navigation=[
-            *([("summary", "Summary")] if has_summary else []),
-            *((one.id, one.short or one.title) for one in sections),
-        ],
-        verdict=answer,
-        sentences=sentences,
-        notices=document.notices,
-        picture=picture,
-        summary=[one for one in summary if one is not picture],
-        sections=sections,
+    data = {
+        "charts": {one.name: one.data for one in charts if one.data is not None},
+        "file": document.kind.replace(" ", "-"),
+    }
+    return (
+        environment()
+        .get_template("pages/document.html")
+        .render(
+            title=document.title,
+            css=_joined([_STYLE, *document.styles]),
+            # A page without charts has no script at all.
+            plotly=_plotly() if charts else "",
+            data=as_json(data),
+            script=_joined(_SCRIPTS) if charts else "",
+            written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            kind=document.kind,
+            heading=document.heading,
+            subheading=document.subheading,
+            navigation=[
+                *([("summary", "Summary")] if has_summary else []),
+                *((one.id, one.short or one.title) for one in sections),
+            ],
+            verdict=answer,
+            sentences=sentences,
+            notices=document.notices,
+            picture=picture,
+            summary=[one for one in summary if one is not picture],
+            sections=sections,
+        )
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs as a `Document`. Charts of single tasks are drawn in the browser, by assets/report.js."""
+"""Runs as a `Document`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from gridbench.analysis.critical_path import by_kind
 from gridbench.formats import NOTHING, counted, duration, percent, plain, size, spread
-from gridbench.pages.chart import Chart
 from gridbench.pages.document import (
     PAGE,
     Block,
@@ -20,10 +19,21 @@ from gridbench.pages.document import (
     Section,
     SideBySide,
     TableBlock,
-    Template,
 )
 from gridbench.pages.table import Column, Table, facts, table_of
-from gridbench.report.data import most_tasks, page_data
+from gridbench.report.charts import (
+    cost_chart,
+    gantt_chart,
+    most_tasks,
+    overhead_chart,
+    phases_chart,
+    running_chart,
+    shown_tasks,
+    stamps_choice,
+    tasks_table,
+    totals_chart,
+    totals_of,
+)
 from gridbench.report.prose import certain, notices, sentences, verdict
 from gridbench.report.run_analysis import Study, label
 from gridbench.report.source import HostRow, Run, grid_hosts, section
@@ -31,6 +41,7 @@ from gridbench.run.recorder import TIMELINE
 
 _FIRST = 5
 """Figures that stand above the others."""
+_LISTED_TASKS = 50
 _MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
 _TERMS = (
     (
@@ -108,14 +119,7 @@ def document_of(studies: Sequence[Study]) -> Document:
     """Runs as a document: the outcome, their figures, and where the time went."""
     many = len(studies) > 1
     figures, own = figures_table(studies), own_time(studies)
-    totals = Chart(
-        "totals",
-        "Total time of each engine",
-        about="Bars are medians, ticks single rounds; pale bars are provisional.",
-    )
-    running = Chart(
-        "running", "Tasks running over time", title="" if many else "Tasks running over time"
-    )
+    running = running_chart(studies, title="" if many else "Tasks running over time")
     most = most_tasks(studies)
     return Document(
         kind="gridbench report",
@@ -129,7 +133,7 @@ def document_of(studies: Sequence[Study]) -> Document:
             for line in notices(study)
         ],
         summary=[
-            totals if many else running,
+            totals_chart(studies) if many else running,
             TableBlock("", Table(figures.head, figures.rows[:_FIRST]), media=PAGE),
             TableBlock(
                 "More figures", Table(figures.head, figures.rows[_FIRST:]), folded=True, media=PAGE
@@ -152,18 +156,8 @@ def document_of(studies: Sequence[Study]) -> Document:
                     ),
                     SideBySide(
                         [
-                            Chart(
-                                "cost",
-                                "Cost of the job, per worker",
-                                title="Of the job, per worker",
-                                table=cost_table(studies),
-                            ),
-                            Chart(
-                                "phases",
-                                "Phases of a task, mean",
-                                title="Of a task, in the mean",
-                                table=_phases_table(studies),
-                            ),
+                            cost_chart(studies, "Of the job, per worker", cost_table(studies)),
+                            phases_chart(studies, "Of a task, mean", _phases_table(studies)),
                         ]
                     ),
                     TableBlock("Of the job, per worker", cost_table(studies), media=_MARKDOWN),
@@ -179,17 +173,14 @@ def document_of(studies: Sequence[Study]) -> Document:
                         f" task cost beyond its {own} on a worker that was free; round trip"
                         " (dotted) also counts start-up and the time in the queue."
                     ),
-                    Chart("overhead", "Overhead per task"),
+                    overhead_chart(studies),
                     TableBlock("", _overhead_table(studies), media=PAGE),
                 ],
                 short="Overhead",
             ),
-            *(run_section(study, number, most) for number, study in enumerate(studies)),
+            *(run_section(study, number, most) for number, study in enumerate(studies, 1)),
             Section("terms", "Terms", [Definitions(_terms(own))]),
         ],
-        engines=[study.run.engine for study in studies],
-        data=page_data(studies),
-        scripts=["report/report.js"],
     )
 
 
@@ -202,7 +193,7 @@ def _sentences(studies: Sequence[Study]) -> list[str]:
     return [first, *([" ".join(others)] if others else [])]
 
 
-def _running_section(running: Chart) -> Section:
+def _running_section(running: Block) -> Section:
     return Section(
         "running",
         "Tasks running over time",
@@ -255,7 +246,7 @@ def figures_table(studies: Sequence[Study]) -> Table:
     hosts = any(grid_hosts(study.run.record) for study in studies)
     clocks = any(study.clock_error for study in studies)
     figures: list[Column[Study]] = [
-        Column("Total times of rounds", lambda s: spread(_totals(s)), condition=rounds),
+        Column("Total times of rounds", lambda s: spread(totals_of(s)), condition=rounds),
         Column("Rounds that count", _rounds, condition=rounds),
         Column("Total time", lambda s: duration(s.summary.total)),
         Column("Ideal time", lambda s: duration(s.summary.ideal)),
@@ -291,11 +282,6 @@ def figures_table(studies: Sequence[Study]) -> Table:
         ["", *(study.run.name for study in studies)],
         list(zip(by_run.head, *by_run.rows, strict=True)),
     )
-
-
-def _totals(study: Study) -> tuple[float, ...]:
-    rounds = study.rounds
-    return rounds.totals or rounds.disturbed if rounds else (study.end,)
 
 
 def _rounds(study: Study) -> str:
@@ -360,8 +346,9 @@ def _overhead_table(studies: Sequence[Study]) -> Table:
 
 
 def run_section(study: Study, number: int, most: int) -> Section:
-    """One run by itself: what was run, stamps, Gantt chart, tasks, of which the page carries `most`
-    at most. `number`: its place in the page's data."""
+    """One run by itself: what was run, stamps, Gantt chart, and at most `most` of its tasks.
+    `number`: its place on the page, from 1."""
+    rows = shown_tasks(study, most)
     blocks: list[Block] = [
         Paragraph(_brief(study.run)),
         TableBlock("Where the workers were", _hosts(study), media=PAGE),
@@ -371,15 +358,9 @@ def run_section(study: Study, number: int, most: int) -> Section:
             folded=True,
             media=PAGE,
         ),
-        *([Paragraph(_part_carried(study, most))] if study.tasks > most else []),
-        Template(
-            "report/run.html",
-            {
-                "number": number,
-                "stamps": Chart("stamps", "The stamps of each task", run=number),
-                "gantt": Chart("gantt", "What each worker did, over time", run=number),
-            },
-        ),
+        *([Paragraph(_part_shown(study, most))] if study.tasks > most else []),
+        stamps_choice(study, number, rows),
+        gantt_chart(study, number, rows),
         TableBlock(
             "What the last result waited for",
             _waited(study),
@@ -387,20 +368,19 @@ def run_section(study: Study, number: int, most: int) -> Section:
             " the total time as it is. The Gantt chart marks it.",
             media=PAGE,
         ),
-        Template(
-            "report/tasks.html",
-            {
-                "number": number,
-                "tasks": counted(study.tasks, "task"),
-                "path": str(study.run.path),
-            },
+        TableBlock(
+            f"Tasks: {min(len(rows), _LISTED_TASKS):,} of {study.tasks:,} rows",
+            tasks_table(study, rows[:_LISTED_TASKS]),
+            folded=True,
+            media=PAGE,
         ),
+        Paragraph(f"Read from {study.run.path}"),
     ]
     title = f"{study.run.name}: task stamps, Gantt chart and record"
     return Section(f"run-{number}", title, blocks, short=study.run.name, folded=True)
 
 
-def _part_carried(study: Study, most: int) -> str:
+def _part_shown(study: Study, most: int) -> str:
     path = study.run.path
     return (
         f"Pictures and tables of single tasks are of {most:,} of the {study.tasks:,} tasks: those"

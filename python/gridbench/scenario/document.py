@@ -12,7 +12,6 @@ from pathlib import Path
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration, percent, plain, times
 from gridbench.jsonl_store import Header
-from gridbench.pages.chart import Chart
 from gridbench.pages.document import (
     EVERYWHERE,
     PAGE,
@@ -26,7 +25,7 @@ from gridbench.pages.document import (
     TableBlock,
 )
 from gridbench.pages.table import Cell, Column, Table, table_of
-from gridbench.report.data import most_tasks, page_data
+from gridbench.report.charts import cost_chart, most_tasks
 from gridbench.report.document import run_section
 from gridbench.report.run_analysis import Study, study
 from gridbench.report.source import load_runs
@@ -109,14 +108,11 @@ def document_of(header: Header, results: Sequence[CaseResult], *, runs: bool = F
             *([Section("pictures", "More plots", charts[1:])] if len(charts) > 1 else []),
             Section("published", "Published systems", published_blocks(scenario, cells)),
             Section("runs", "Single runs", _run_blocks(studies)),
-            *(run_section(one, at, most_tasks(studies)) for at, one in enumerate(studies)),
+            *(run_section(one, at, most_tasks(studies)) for at, one in enumerate(studies, 1)),
             Section("cases", "All cases", _case_blocks(results)),
             Section("method", "Method", [*map(Paragraph, method(header)), Definitions(_TERMS)]),
         ],
         header=header,
-        engines=engines_of(results),
-        data=page_data(studies),
-        scripts=["report/report.js"] if studies else [],
     )
 
 
@@ -169,7 +165,7 @@ def _run_blocks(studies: Sequence[Study]) -> list[Block]:
             " cores: the cost of their workers besides the tasks themselves, and below each run by"
             " itself. `gridbench report` with the folder of any other run shows that one."
         ),
-        Chart("cost", "Cost of the single runs, per worker"),
+        cost_chart(studies),
     ]
 
 
@@ -371,7 +367,6 @@ def overall_document(folders: Sequence[Path], base: Path) -> Document:
             ),
             Section("engines", "Engines side by side", [_compared(cells)]),
         ],
-        engines=engines_of(results),
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from gridbench.formats import amount, counted, digits, percent
+from gridbench.formats import amount, counted, digits, percent, shortened
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.pages.table import range_of
@@ -233,12 +233,7 @@ def _ended(rounds: Sequence[Round]) -> str:
         return f"{told}."
     (why, times) = reasons.most_common(1)[0]
     of = "" if times == bad else f" for {times:,} of them"
-    return f"{told}; the reason{of}: {_shortened(why)}."
-
-
-def _shortened(why: str) -> str:
-    line = " ".join(why.split())
-    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
+    return f"{told}; the reason{of}: {shortened(why, _LONGEST_REASON)}."
 
 
 def _late(cases: Sequence[SyncCase]) -> list[str]:

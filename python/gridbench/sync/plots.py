@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridbench.formats import counted, scale
+from gridbench.formats import counted, scale, shortened
 from gridbench.pages.chart import Chart, figure
 from gridbench.pages.colours import SERIES
 from gridbench.pages.curves import Curve, Line, Place, Point
@@ -192,11 +192,6 @@ def _task_times(case: SyncCase) -> Interval | None:
 def _overlap(case: SyncCase) -> Interval | None:
     found = case.interval(lambda f: f.simultaneity)
     return found and found.times(100)
-
-
-def shortened(text: str, most: int) -> str:
-    """The text, cut off after so many letters."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 # ---- Over time

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gridbench.formats import amount, rounded, scale, size
+from gridbench.formats import amount, rounded, scale, shortened, size
 from gridbench.pages.chart import Chart, figure
 from gridbench.pages.colours import SERIES
 from gridbench.pages.downsample import evenly
 from gridbench.sync.cases import SyncCase
 from gridbench.sync.figures import stragglers
-from gridbench.sync.plots import INSTANT, shortened
+from gridbench.sync.plots import INSTANT
 from gridbench.sync.record import STATUSES, HostUse, Round, Sample, TaskRun
 
 _MOST_ROUNDS = 40

@@ -28,23 +28,20 @@ const curves = (() => {
     arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : null),
   });
 
-  const byData = (line) => ({
-    colour: line.colour, width: line.dash ? 1.4 : 2, size: 7, dash: DASHES[line.variant ? 2 : 0], symbol: SYMBOLS[line.index % SYMBOLS.length],
-  });
-
-  // `styled(line)`: its colour, width, dash, and the size and symbol of its marks. A line with a dash of
-  // its own is a limit or an expectation, and has no marks; hollow marks do not count. What is
-  // `unnamed` is not in the legend, and where a fit goes through `marks` no line does.
-  function draw(made, figure, styled = byData) {
+  // A line with a dash of its own is a limit or an expectation, and has no marks; hollow marks do
+  // not count. What is `unnamed` is not in the legend, and where a fit goes through `marks` no line
+  // does.
+  function draw(made, figure) {
     const lines = made?.lines.filter((line) => line.x.length) ?? [];
     if (!lines.length) return null;
     const traces = lines.map((line) => {
-      const { colour, width, size, symbol, dash = "solid" } = styled(line);
+      const { colour } = line;
+      const symbol = SYMBOLS[line.index % SYMBOLS.length];
       return {
         name: plain(line.name), x: line.x, y: line.y, text: hovers(line.hover),
-        mode: line.dash ? "lines" : line.marks ? "markers" : "lines+markers", showlegend: lines.length > 1 && !line.unnamed, line: { color: colour, width, dash: line.dash ?? dash },
+        mode: line.dash ? "lines" : line.marks ? "markers" : "lines+markers", showlegend: lines.length > 1 && !line.unnamed, line: { color: colour, width: line.dash ? 1.4 : 2, dash: line.dash ?? DASHES[line.variant ? 2 : 0] },
         marker: {
-          color: colour, size,
+          color: colour, size: 7,
           symbol: line.hollow ? line.hollow.map((hollow) => hollow ? `${symbol}-open` : symbol) : symbol,
         },
         ...(line.low && line.high ? { error_y: errors(line.y, line.low, line.high, colour) } : {}),
@@ -65,5 +62,5 @@ const curves = (() => {
     };
   }
 
-  return { draw, errors, hovers, scaled };
+  return { draw };
 })();

@@ -1,16 +1,13 @@
 // Draws all charts of a document, and lets the reader choose where several stand in one place.
 "use strict";
 (() => {
-  const { data, drawAll, makers, show, themed } = plots;
-
-  makers.curve ??= (made, figure) => curves.draw(made, figure);
-  makers.figure ??= (made) => themed(made);
+  const { data, drawAll, folded, show, themed } = plots;
 
   const draw = (figure) => {
-    const { chart, name = chart, run } = figure.dataset;
-    const part = run ? `-${Number(run) + 1}` : "";
+    const { chart, name } = figure.dataset;
     const made = data.charts[name];
-    return show(figure, () => makers[chart](made, figure), `${data.file}-${name}${part}`, "Nothing to draw: too little was measured.");
+    if (folded(figure)) return figure.replaceChildren();
+    return show(figure, chart === "curve" ? curves.draw(made, figure) : themed(made), `${data.file}-${name}`);
   };
   for (const chosen of document.querySelectorAll("select[data-choice]")) {
     const figure = chosen.closest("div").querySelector("[data-chart]");

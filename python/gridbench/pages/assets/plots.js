@@ -2,7 +2,6 @@
 "use strict";
 const plots = (() => {
   const data = JSON.parse(document.getElementById("report-data").textContent);
-  const engineColour = (engine) => data.colours.engines[engine];
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
   const PAPER = 680; // pixels of CSS: the width of an A4 or letter page without its margins
@@ -10,7 +9,6 @@ const plots = (() => {
   // Plotly reads a little HTML in texts; names from outside are to be shown as they are.
   const plain = (text) => String(text)
     .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const shortened = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
 
   // The page's own colours, as the reader's preference for light or dark has set them.
   function theme() {
@@ -67,15 +65,14 @@ const plots = (() => {
     return made;
   }
 
-  // Draws what `make` returns, { traces, layout, columns, rows, still }, with the buttons that save
-  // it under `filename`; or says `nothing` if it returns null. What is `still` has no zoom.
-  function show(figure, make, filename, nothing) {
-    const chart = make();
+  // Draws a chart, { traces, layout, columns, rows } or null, with the buttons that save it under
+  // `filename`.
+  function show(figure, chart, filename) {
     figure.replaceChildren();
     if (!chart) {
       const empty = document.createElement("p");
       empty.className = "empty";
-      empty.textContent = nothing;
+      empty.textContent = "Nothing to draw: too little was measured.";
       figure.append(empty);
       return Promise.resolve();
     }
@@ -90,27 +87,28 @@ const plots = (() => {
     tools.append(button("CSV", () => save(`${filename}.csv`, asCsv(chart.columns, chart.rows), "text/csv")));
     figure.append(plot, tools);
     return Plotly.newPlot(plot, chart.traces, chart.layout, {
-      responsive: true, displayModeBar: chart.still ? false : undefined, displaylogo: false, showLink: false,
+      responsive: true, displaylogo: false, showLink: false,
       modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     });
   }
+
+  // Nothing that is folded has a width, so it is drawn when it is unfolded.
+  const folded = (figure) => figure.closest("details:not([open])") !== null;
 
   // Draws all pictures by `draw(figure)`, and again when the page's colours change.
   async function drawAll(draw) {
     const root = document.documentElement;
     const all = [...document.querySelectorAll("[data-chart]")];
-    for (const figure of all) {
-      // Nothing that is folded has a width.
-      const folds = [];
-      for (let at = figure.closest("details:not([open])"); at; at = at.parentElement.closest("details:not([open])")) {
-        at.open = true;
-        folds.push(at);
+    const drawMissing = async () => {
+      for (const figure of all) {
+        if (figure.hasChildNodes() || folded(figure)) continue;
+        await draw(figure);
+        // Let the browser show what there is and react between two pictures.
+        await new Promise((resolve) => { setTimeout(resolve, 0); });
       }
-      await draw(figure);
-      folds.forEach((fold) => { fold.open = false; });
-      // Let the browser show what there is and react between two pictures.
-      await new Promise((resolve) => { setTimeout(resolve, 0); });
-    }
+    };
+    document.querySelectorAll("details").forEach((fold) => fold.addEventListener("toggle", drawMissing));
+    await drawMissing();
     const dark = window.matchMedia("(prefers-color-scheme: dark)");
     const again = () => all.forEach((figure) => draw(figure));
     dark.addEventListener("change", again);
@@ -161,19 +159,15 @@ const plots = (() => {
       if (value === null || typeof value !== "object") return value;
       return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, convert(one, name)]));
     };
-    const { traces, x, y, height, layout: more } = convert(made);
-    const rows = made.traces.flatMap((trace, n) => (trace.x ?? []).map((value, i) => [trace.name ?? n, value, trace.y?.[i], trace.base?.[i]]));
+    const { traces, x, y, height, layout: { legend, ...more } } = convert(made);
+    const rows = made.traces.flatMap((trace, n) => (trace.y ?? []).map((value, i) =>
+      [trace.name ?? n, trace.x?.[i] ?? (trace.x0 ?? 0) + i, value, trace.base?.[i], trace.customdata?.[i], trace.hovertext?.[i]]));
     return {
       traces, layout: layout(height, axis(x.title, { ...x, title: { text: x.title, standoff: 12 } }),
-        axis(y.title, { ...y, title: { text: y.title, standoff: 12 } }), more),
-      columns: ["line", made.x.title, made.y.title, "base"], rows,
+        axis(y.title, { ...y, title: { text: y.title, standoff: 12 } }), { ...more, legend: { ...LEGEND, ...legend } }),
+      columns: ["line", made.x.title, made.y.title, "base", "of", "on"], rows,
     };
   }
 
-  // What a page adds: by kind, what makes the picture of a figure.
-  const makers = {};
-
-  return {
-    DASHES, LEGEND, SYMBOLS, asCsv, axis, data, drawAll, engineColour, finite, layout, makers, plain, save, show, shortened, theme, themed,
-  };
+  return { DASHES, LEGEND, SYMBOLS, axis, data, drawAll, finite, folded, layout, plain, show, themed };
 })();
