@@ -66,6 +66,9 @@ COMMANDS = {
     "data": Entry(
         SPECIAL, "datagrid.options:data", "Measure data grids: tasks read and update objects."
     ),
+    "linpack": Entry(
+        SPECIAL, "linpack.options:linpack", "Solve linear systems here and on a server."
+    ),
     "simulate": Entry(
         SPECIAL, "simulate.options:simulate", "Simulate a workload on systems that you don't have."
     ),

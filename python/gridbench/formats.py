@@ -15,6 +15,7 @@ _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SIZES = {"bytes": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 _BITS = {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 _BANDWIDTHS = {"bytes/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+_FLOPS = {"flop/s": 1.0, "kflop/s": 1e3, "Mflop/s": 1e6, "Gflop/s": 1e9, "Tflop/s": 1e12}
 _RATES = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9}
 _SHOWN = {"us": "µs", "x": "×"}
 _ROUGH = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -210,7 +211,7 @@ class Scale:
 
 def scale(value: float, unit: str) -> Scale:
     """The unit that suits `value`, which is in `unit`."""
-    for units in (_TIMES, _SIZES, _BITS, _BANDWIDTHS, _RATES):
+    for units in (_TIMES, _SIZES, _BITS, _BANDWIDTHS, _FLOPS, _RATES):
         # Rates are of something: calls/s, tasks/s.
         known = "/s" if units is _RATES and unit.endswith("/s") else unit
         if known in units:

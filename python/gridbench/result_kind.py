@@ -27,6 +27,7 @@ _PACKAGES = (
     "gridbench.datagrid",
     "gridbench.datagrid.crossover",
     "gridbench.compare",
+    "gridbench.linpack",
 )
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""
 

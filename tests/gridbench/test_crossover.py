@@ -25,7 +25,6 @@ from gridbench.datagrid.crossover.experiment import CrossoverExperiment
 from gridbench.datagrid.crossover.models import (
     ComputeModel,
     GridModel,
-    crossing,
     crossing_readers,
     crossing_size,
     fit_compute,
@@ -34,6 +33,7 @@ from gridbench.datagrid.crossover.models import (
 )
 from gridbench.datagrid.crossover.options import CrossoverParameters
 from gridbench.jsonl_store import failed_before, missing
+from gridbench.statistics.crossing import crossing
 from gridbench.statistics.interval import Interval
 
 

@@ -30,16 +30,16 @@ from golden import same_as_golden
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.conclusions import headline, notices
 from gridbench.datagrid.crossover.document import document_of, to_record
-from gridbench.datagrid.crossover.models import Crossing
 from gridbench.datagrid.crossover.plots import crossings, over_readers, over_size
 from gridbench.datagrid.crossover.record import SharingRecord
-from gridbench.datagrid.crossover.tables import costs, place, sized, spread
+from gridbench.datagrid.crossover.tables import costs, sized
 from gridbench.errors import InputError
 from gridbench.pages.markdown import markdown
 from gridbench.pages.terminal import print_document
 from gridbench.result_kind import write_report
 from gridbench.results.compare import compared
 from gridbench.results.table import measures_of
+from gridbench.statistics.crossing import Crossing
 from running import Run
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
@@ -106,11 +106,11 @@ def test_places_are_told_in_words() -> None:
     assert sized(13.256 * MB) == "13.3 MB"
     assert sized(1024.0 * MB) == "1 GB"
     assert sized(512) == "512 B"
-    assert place(Crossing("from", 4 * MB), sized) == "from 4 MB"
-    assert place(Crossing("never"), sized) == "never"
-    assert spread(Crossing("from", 4.0 * MB, 2.0 * MB, 8.0 * MB), sized) == "2 MB to 8 MB"
-    assert spread(Crossing("from", 4.0 * MB, 0.0, 8.0 * MB), sized) == "not certain"
-    assert spread(Crossing("always", low=0.0, high=0.0), sized) == ""
+    assert Crossing("from", 4 * MB).told(sized) == "from 4 MB"
+    assert Crossing("never").told(sized) == "never"
+    assert Crossing("from", 4.0 * MB, 2.0 * MB, 8.0 * MB).spread(sized) == "2 MB to 8 MB"
+    assert Crossing("from", 4.0 * MB, 0.0, 8.0 * MB).spread(sized) == "not certain"
+    assert Crossing("always", low=0.0, high=0.0).spread(sized) == ""
 
 
 def test_costs_are_told_in_words() -> None:

@@ -42,7 +42,7 @@ class CostEstimate:
     part: str
     name: str
     meaning: str
-    unit: Literal["s", "s/byte", ""]
+    unit: Literal["s", "s/byte", "s/flop", ""]
     """None: it is a number of what shares something."""
     value: float | None
     """None: the cases do not tell it apart from the terms before it."""

@@ -28,9 +28,11 @@ _WORST = 3
 
 
 def term_value(value: float, unit: str) -> str:
-    """The value of a term: a time, the time of a megabyte, or a number."""
+    """The value of a term: a time, the time of a megabyte or of 10^9 operations, or a number."""
     if not unit:
         return digits(value)
+    if unit == "s/flop":
+        return f"{duration(value * 1e9)}/Gflop"
     return f"{duration(value * _MB)}/MB" if unit == "s/byte" else duration(value)
 
 

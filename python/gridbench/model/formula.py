@@ -23,7 +23,7 @@ class Cost:
 
     name: str
     meaning: str
-    unit: Literal["s", "s/byte"]
+    unit: Literal["s", "s/byte", "s/flop"]
     times: Callable[[Cases], Floats]
     """How often it counts, shape (cases,)."""
     crowded: bool = False

@@ -1,4 +1,4 @@
-"""A `gridrpc server` of its own on the loopback interface, with an authority and one user."""
+"""A `gridrpc server` of its own, with an authority and one user."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from gridbench_testbed.daemons import Daemons, free_ports
 
@@ -23,12 +24,19 @@ class GridrpcServer(Daemons):
         *,
         tls: bool = False,
         http: bool = False,
+        cores: int | Literal["all"] = 1,
+        address: str = "127.0.0.1",
+        namespace: Path | None = None,
         directory: Path | None = None,
     ) -> None:
         """With `tls` it listens on a port as well, with `http` for the Open Inference Protocol
-        without TLS; not with both. RuntimeError if it does not start."""
+        without TLS; not with both. `cores`: processors of each call. `namespace`: the network
+        namespace that it runs in, which has the `address`. RuntimeError if it does not start."""
         super().__init__(_NAME, directory)
         self._workers = workers
+        self._cores = cores
+        self._address = address
+        self._namespace = namespace
         # One that is started again has to be where it was.
         (self._port,) = free_ports(1)
         self._config = self.folder / "server.toml"
@@ -54,7 +62,7 @@ class GridrpcServer(Daemons):
     @property
     def http(self) -> str:
         """Address and port."""
-        return f"127.0.0.1:{self._port}"
+        return f"{self._address}:{self._port}"
 
     @property
     def user(self) -> Path:
@@ -73,7 +81,8 @@ class GridrpcServer(Daemons):
 
     def start(self) -> None:
         """Start it, and wait until all workers are ready."""
-        self._start(_NAME, _PROGRAM, "server", "-c", str(self._config), "start")
+        inside = ["nsenter", f"--net={self._namespace}"] if self._namespace else []
+        self._start(_NAME, *inside, _PROGRAM, "server", "-c", str(self._config), "start")
         self._until(self._is_ready, "the server is not ready")
 
     def stop(self) -> None:
@@ -95,17 +104,21 @@ class GridrpcServer(Daemons):
         lines = ["[server]", f'name = "{_USER}"', f'state = "{self.folder / "state"}"']
         if tls:
             files = [f'{key} = "{self.credentials / key}.pem"' for key in _FILES]
-            lines += [f"port = {self._port}", "[tls]", *files]
+            lines += [f'addresses = ["{self._address}"]', f"port = {self._port}", "[tls]", *files]
         if http:
             lines += ["[http]", f"port = {self._port}", f'anonymous = "{_USER}"']
         lines += ["[workers]", f"count = {self._workers}"]
         lines += ["[modules]", f"files = {[str(module) for module in modules]}"]
+        if self._cores != 1:
+            cores = f'"{self._cores}"' if self._cores == "all" else self._cores
+            for module in modules:
+                lines += [f"[modules.{Path(module).stem}]", f"cores = {cores}"]
         return "\n".join([*lines, ""])
 
     def _enrol(self) -> None:
         """Make an authority, and certificates for the server and the user."""
         authority = ("--folder", str(self.folder / "authority"))
-        hosts = ("--host", "localhost", "--host", "127.0.0.1")
+        hosts = ("--host", "localhost", "--host", self._address)
         own, user, signed = str(self.credentials), str(self.user), str(self.folder / "signed.pem")
         for words in (
             ("init", *authority, "--name", _USER),

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from gridbench.datagrid.crossover.models import (
     ComputeModel,
-    Crossing,
     FittedSide,
     GridModel,
     M,
     Predicting,
     Times,
-    crossing,
     crossing_readers,
     crossing_size,
     fit_compute,
@@ -22,6 +20,7 @@ from gridbench.datagrid.crossover.models import (
 )
 from gridbench.datagrid.crossover.record import SharingRecord, Side
 from gridbench.machine.judgement import disturbed
+from gridbench.statistics.crossing import Crossing, crossing
 from gridbench.statistics.interval import Interval, measured
 
 # ---- Repeats together

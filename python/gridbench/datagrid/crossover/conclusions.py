@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair
 from gridbench.datagrid.crossover.record import SharingRecord
-from gridbench.datagrid.crossover.tables import place, sized
+from gridbench.datagrid.crossover.tables import sized
 from gridbench.formats import amount, counted, size
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbed, disturbed_count, sentence
@@ -103,7 +103,7 @@ def _sentence(pair: Pair) -> str:
         places: dict[str, list[int]] = {}
         for n, one in known.items():
             if one.kind == kind:
-                places.setdefault(place(one, sized), []).append(n)
+                places.setdefault(one.told(sized), []).append(n)
         parts += [f"{where} with {_counts(counts)}" for where, counts in places.items()]
     return f"{told.format('faster')}: {'; '.join(parts)}."
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair, answer_of
 from gridbench.datagrid.crossover.conclusions import examples, headline, notices, subheading
-from gridbench.datagrid.crossover.models import Crossing, FittedSide
+from gridbench.datagrid.crossover.models import FittedSide
 from gridbench.datagrid.crossover.plots import crossings, over_readers, over_size
 from gridbench.datagrid.crossover.record import SharingRecord
 from gridbench.datagrid.crossover.tables import (
@@ -33,6 +33,7 @@ from gridbench.pages.document import (
     TableBlock,
 )
 from gridbench.provisional import is_provisional
+from gridbench.statistics.crossing import Crossing
 
 _TERMS = (
     (

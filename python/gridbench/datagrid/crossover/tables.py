@@ -10,13 +10,13 @@ from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair, SharingCu
 from gridbench.datagrid.crossover.models import (
     LARGEST,
     ComputeModel,
-    Crossing,
     FittedSide,
     GridModel,
 )
 from gridbench.formats import NOTHING, amount, counted, percent, rounded, size
 from gridbench.model.held_out import EACH
 from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
+from gridbench.statistics.crossing import Crossing
 
 FittedCosts = FittedSide[ComputeModel] | FittedSide[GridModel]
 NOT_COUNTED = "*"
@@ -107,11 +107,6 @@ def costs(fitted: FittedCosts) -> str:
     return " + ".join(part for part in parts if part)
 
 
-def place(found: Crossing, show: Callable[[float], str]) -> str:
-    """Where the data grid is faster: `always`, `from 12 MB`."""
-    return f"{found.kind} {show(found.at)}" if found.kind in {"from", "up to"} else found.kind
-
-
 def sized(value: float) -> str:
     """Bytes with three digits."""
     step = 1024.0 ** math.floor(math.log(value, 1024)) if value >= 1 else 1.0
@@ -123,21 +118,11 @@ def many(value: float) -> str:
     return f"{math.ceil(value):,}"
 
 
-def spread(found: Crossing, show: Callable[[float], str]) -> str:
-    """How far the place may be off; empty: it is not."""
-    if not found.certain:
-        return "not certain"
-    if found.kind in {"always", "never"}:
-        return ""
-    low, high = show(found.low), show(found.high)
-    return "" if low == high else f"{low} to {high}"
-
-
 def _cell(found: Crossing | None, expected: Crossing | None, show: Callable[[float], str]) -> Cell:
     if found is None:
         return Cell(NOTHING)
-    notes = [spread(found, show), f"predicted {place(expected, show)}" if expected else ""]
-    return Cell(place(found, show), "; ".join(note for note in notes if note))
+    notes = [found.spread(show), f"predicted {expected.told(show)}" if expected else ""]
+    return Cell(found.told(show), "; ".join(note for note in notes if note))
 
 
 def _error(fitted: FittedCosts, what: str) -> str | None:

@@ -1,0 +1,544 @@
+"""The document about remote Linpack with one client, and its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gridbench.errors import InputError
+from gridbench.formats import NOTHING, duration, percent, signed_percent
+from gridbench.jsonl_store import Header
+from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, Series, SizeCase, series_of
+from gridbench.linpack.record import LinpackCase, operations, transferred
+from gridbench.machine.judgement import disturbed, disturbed_count, sentence
+from gridbench.model.cost_model import TOTAL, CostModel
+from gridbench.model.formula import times
+from gridbench.model.held_out import EACH
+from gridbench.pages.curves import Curve, Line, Place, Point
+from gridbench.pages.document import (
+    EVERYWHERE,
+    ChartChoice,
+    Definitions,
+    Document,
+    Paragraph,
+    Section,
+    TableBlock,
+)
+from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
+from gridbench.provisional import busy_in, is_provisional, marked
+from gridbench.statistics.crossing import Crossing, crossing, kind_of
+from gridbench.statistics.interval import Interval
+
+_PREDICTED = "dash"
+_STEPS = 24
+"""Points of a line that a model draws."""
+_SMALLEST, _LARGEST = 10, 100_000
+"""Between them a model looks for the size from which on the server is faster."""
+_NAMED = 5
+"""Cases that failed or were skipped that are named."""
+_NOT_COUNTED = "*"
+"""Behind a value of which all repeats were disturbed."""
+_LIMITS = {
+    "control group": "by a quota of processor time in a control group",
+    "stopping": "by stopping it each time that it had used its share, as no control group with a"
+    " quota could be made",
+}
+
+
+@dataclass
+class LinpackAnswer:
+    """What the cases show."""
+
+    series: Sequence[Series]
+
+    @cached_property
+    def models(self) -> dict[str, CostModel]:
+        """By the names of series; without those of too few sizes."""
+        found = {}
+        for one in self.series:
+            try:
+                found[one.told] = one.subject.fit(test=True)
+            except InputError:
+                continue
+        return found
+
+    @property
+    def clients(self) -> list[str]:
+        """All of them, slowed ones as well."""
+        return list(dict.fromkeys(one.who for one in self.series))
+
+    @property
+    def paths(self) -> list[str]:
+        """To servers."""
+        return list(dict.fromkeys(one.path for one in self.series if not one.local))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Orders of matrices."""
+        return sorted({case.n for one in self.series for case in one.cases})
+
+    def of(self, client: str) -> list[Series]:
+        """What a client solved itself, and over each path."""
+        return [one for one in self.series if one.who == client]
+
+    def overtaking(self, client: str, path: str) -> Overtaking | None:
+        """Where the server is faster than a client; None if too little was measured."""
+        local = next((one for one in self.of(client) if one.local), None)
+        remote = next((one for one in self.of(client) if one.path == path), None)
+        if local is None or remote is None:
+            return None
+        measured = crossing(local.times, remote.times)
+        if measured is None:
+            return None
+        models = [self.models.get(one.told) for one in (local, remote)]
+        ours, theirs = models
+        predicted = _predicted(ours, theirs) if ours and theirs else None
+        return Overtaking(client, path, measured, predicted)
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaking:
+    """From which size on the server is faster."""
+
+    client: str
+    path: str
+    measured: Crossing
+    predicted: Crossing | None
+    """By the models of both."""
+
+
+def _predicted(local: CostModel, remote: CostModel) -> Crossing:
+    places = [float(n) for n in np.geomspace(_SMALLEST, _LARGEST, 2000)]
+
+    def seconds(model: CostModel, n: float) -> float:
+        return model.expect({"n": n}).total
+
+    faster = [seconds(remote, n) < seconds(local, n) for n in places]
+    kind, number, several = kind_of(faster)
+    at = places[number]
+    return Crossing(kind, at, at, at, several)
+
+
+# ---- Sentences
+
+
+def headline(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
+    """For each client, from which size on servers are faster."""
+    if not answer.series:
+        return ["Nothing was measured yet."]
+    told = [line for client in answer.clients if (line := _overtaken(answer, client))]
+    if not told:
+        return ["Too few sizes were measured to say from which on a server is faster."]
+    done = [one for one in records if one.status == "done"]
+    busy = sum(map(disturbed, done))
+    return marked(told, busy_in(busy, len(done), "case")) if busy == len(done) else told
+
+
+def _overtaken(answer: LinpackAnswer, client: str) -> str:
+    """`C at 10% speed: a server is faster from n = 250 over socket, from n = 310 over tls.`"""
+    found = [one for path in answer.paths if (one := answer.overtaking(client, path))]
+    parts = [f"{_where(one.measured)} over {one.path}" for one in found]
+    return f"Client in {client}: a server is faster {', '.join(parts)}." if parts else ""
+
+
+def _where(found: Crossing) -> str:
+    names = {"always": "at all sizes", "never": "at no size"}
+    return names.get(found.kind) or found.told(_size)
+
+
+def _size(n: float) -> str:
+    return f"n = {n:,.0f}"
+
+
+def notices(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
+    """What limits the answer."""
+    done = [one for one in records if one.status == "done"]
+    told = []
+    if busy := disturbed_count(sum(map(disturbed, done)), len(done), "cases"):
+        told.append(sentence(busy))
+    if "tcp" in answer.paths:
+        told.append(
+            "Servers encrypt all TCP connections. Over tcp, the client calls an agent of its own on"
+            " this machine instead, without encryption."
+        )
+    told += [
+        f"Slowed clients were limited {_LIMITS[limit]}."
+        for limit in dict.fromkeys(one.limit for one in answer.series)
+        if limit
+    ]
+    if any("+" in path for path in answer.paths):
+        told.append(
+            "Round-trip times of links come from a relay that delays bytes, not packets, so TCP"
+            " reaches the rate sooner than over a long line."
+        )
+    left = [f"{one.told()}: {one.status}: {one.why}." for one in records if one.status != "done"]
+    more = [f"{len(left) - _NAMED} more were not measured."] if len(left) > _NAMED else []
+    return [*told, *left[:_NAMED], *more]
+
+
+# ---- Tables
+
+
+def overtaking_table(answer: LinpackAnswer) -> Table:
+    """From which size on the server is faster: a row for each client, a column for each path."""
+
+    def column(path: str) -> Callable[[str], Cell]:
+        def cell(client: str) -> Cell:
+            found = answer.overtaking(client, path)
+            if found is None:
+                return Cell(NOTHING)
+            expected = f"predicted {found.predicted.told(_size)}" if found.predicted else ""
+            notes = [found.measured.spread(_size), expected]
+            return Cell(found.measured.told(_size), "; ".join(filter(None, notes)))
+
+        return cell
+
+    columns = [Column("client", lambda client: client, words=True)]
+    return table_of(
+        [*columns, *(Column(path, column(path)) for path in answer.paths)],
+        answer.clients,
+        style="crossings",
+    )
+
+
+def sizes_table(
+    answer: LinpackAnswer, unit: str, value: Callable[[SizeCase], Interval | None]
+) -> Table:
+    """A value of each client and size, a column for each path."""
+    found = {(one.who, case.n, one.path): case for one in answer.series for case in one.cases}
+    keys = list(dict.fromkeys((who, n) for who, n, _ in found))
+
+    def column(path: str) -> Callable[[tuple[str, int]], Cell]:
+        def cell(key: tuple[str, int]) -> Cell:
+            case = found.get((*key, path))
+            if case is None:
+                return Cell(NOTHING)
+            made = cell_of(value(case), unit)
+            return made if case.counts else replace(made, text=f"{made.text}{_NOT_COUNTED}")
+
+        return cell
+
+    columns: list[Column[tuple[str, int]]] = [
+        Column("client", lambda key: key[0], words=True),
+        Column("n", lambda key: key[1]),
+    ]
+    paths = list(dict.fromkeys(one.path for one in answer.series))
+    return table_of([*columns, *(Column(path, column(path)) for path in paths)], keys)
+
+
+def models_table(answer: LinpackAnswer) -> Table:
+    """The constants of each series, and how wrong they are about sizes held out."""
+
+    def constant(part: str, name: str, *, rate: bool) -> Callable[[CostModel], Interval | None]:
+        return lambda model: _constant(model, part, name, rate=rate)
+
+    def errors(model: CostModel) -> str:
+        way = next((one for one in model.held_out.get(TOTAL, ()) if one.what == EACH), None)
+        if way is None:
+            return NOTHING
+        return f"{percent(way.typical, 0)}, at most {percent(way.largest, 0)}"
+
+    columns: list[Column[CostModel]] = [
+        Column("client, path", lambda model: model.name, words=True),
+        Column("T_comm0", constant(COMMUNICATION, "start", rate=False), "s"),
+        Column("B", constant(COMMUNICATION, "byte", rate=True), "bytes/s"),
+        Column("T_comp0", constant(COMPUTATION, "start", rate=False), "s"),
+        Column("P_calc", constant(COMPUTATION, "operation", rate=True), "flop/s"),
+        Column("error, held out", errors),
+    ]
+    return table_of(columns, answer.models.values())
+
+
+def _constant(model: CostModel, part: str, name: str, *, rate: bool) -> Interval | None:
+    """A cost with its interval, or the rate that it is the inverse of; None if it is unknown."""
+    one = next(each for each in model.estimates if (each.part, each.name) == (part, name))
+    if one.value is None or (rate and one.value <= 0):
+        return None
+    low = one.value if one.low is None else one.low
+    found = Interval(one.value, low, one.value if one.high is None else one.high)
+    return found.under(1.0) if rate else found
+
+
+def predictions_table(answer: LinpackAnswer) -> Table:
+    """For each series and size, measured, predicted without that size, and the error."""
+    rows: list[tuple[str, SizeCase, float]] = []
+    for one in answer.series:
+        model = answer.models.get(one.told)
+        ways = model.held_out.get(TOTAL, ()) if model else ()
+        for way in ways:
+            if way.what == EACH:
+                rows += [
+                    (one.told, case, error)
+                    for case, error in zip(one.cases, way.errors, strict=True)
+                ]
+    columns: list[Column[tuple[str, SizeCase, float]]] = [
+        Column("client, path", lambda row: row[0], words=True),
+        Column("n", lambda row: row[1].n),
+        Column("measured", lambda row: duration(row[1].seconds.value)),
+        Column("predicted", lambda row: duration(row[1].seconds.value * (1 + row[2]))),
+        Column("error", lambda row: signed_percent(row[2])),
+    ]
+    return table_of(columns, rows)
+
+
+# ---- Charts
+
+
+def performance_curves(answer: LinpackAnswer) -> list[tuple[str, Curve]]:
+    """For each client the performance over the size, of itself and of the server over each path,
+    with what the models predict."""
+    return [
+        (
+            client,
+            _curve(
+                answer,
+                _lines(
+                    answer,
+                    answer.of(client),
+                    lambda case: case.performance,
+                    lambda parts, n: operations(n) / sum(parts.values()),
+                ),
+                name=f"performance-{number}",
+                title=f"Performance over n, client in {client}",
+                y_title="performance of a call",
+                unit="flop/s",
+            ),
+        )
+        for number, client in enumerate(answer.clients)
+    ]
+
+
+def throughput_curves(answer: LinpackAnswer) -> list[tuple[str, Curve]]:
+    """For each client the throughput of its communication over the size."""
+    return [
+        (
+            client,
+            _curve(
+                answer,
+                _lines(
+                    answer,
+                    [one for one in answer.of(client) if not one.local],
+                    lambda case: case.throughput,
+                    lambda parts, n: transferred(n) / parts[COMMUNICATION],
+                ),
+                name=f"throughput-{number}",
+                title=f"Throughput over n, client in {client}",
+                y_title="throughput of the communication",
+                unit="bytes/s",
+            ),
+        )
+        for number, client in enumerate(answer.clients)
+    ]
+
+
+def _curve(
+    answer: LinpackAnswer, lines: Sequence[Line], *, name: str, title: str, y_title: str, unit: str
+) -> Curve:
+    return Curve(
+        id=name,
+        title=title,
+        about="",
+        x_title="n",
+        places=[_place(n) for n in answer.sizes],
+        y_title=y_title,
+        unit=unit,
+        lines=lines,
+    )
+
+
+def _lines(
+    answer: LinpackAnswer,
+    series: Iterable[Series],
+    value: Callable[[SizeCase], Interval | None],
+    predicted: Callable[[dict[str, float], float], float],
+) -> list[Line]:
+    """What was measured, and as dashes what the models predict of it by the parts of a time."""
+    lines = []
+    for one in series:
+        points = [
+            Point(_place(case.n), found, case.counts)
+            for case in one.cases
+            if (found := value(case)) is not None
+        ]
+        lines.append(Line(one.path, points))
+        model = answer.models.get(one.told)
+        expected = []
+        if model is not None:
+            for n in map(float, np.geomspace(one.cases[0].n, one.cases[-1].n, _STEPS)):
+                parts = times(model.formula, model.found, {"n": n})
+                if parts[COMMUNICATION] or one.local:
+                    at = predicted(parts, n)
+                    expected.append(Point(_place(n), Interval(at, at, at), counts=True))
+        lines.append(Line(f"{one.path}, predicted", expected, of=one.path, dash=_PREDICTED))
+    return lines
+
+
+def _place(n: float) -> Place:
+    return Place(n, f"{n:,.0f}")
+
+
+# ---- The document
+
+_TERMS = (
+    ("n", "Order of the matrix: n equations with n unknowns."),
+    ("local", "The client solves the system itself, with the same library as the server."),
+    (
+        "socket, tcp, tls",
+        "The server's Unix socket, TCP without encryption, and TLS, all on this machine.",
+    ),
+    (
+        "1gbit, 100mbit+10ms",
+        "TLS over a link of this rate, and of this rate and round-trip time.",
+    ),
+    (
+        "performance",
+        "2/3 n^3 + 2 n^2 floating-point operations, divided by the time of the call.",
+    ),
+    (
+        "communication, computation",
+        "T_call = T_comm + T_comp. T_comp is the time in which the solver runs on the server;"
+        " T_comm is the rest of the call.",
+    ),
+    (
+        "T_comm0, B",
+        "T_comm = T_comm0 + (8 n^2 + 20 n) / B: the bytes of matrix, right-hand side, solution and"
+        " pivots.",
+    ),
+    ("T_comp0, P_calc", "T_comp = T_comp0 + (2/3 n^3 + 2 n^2) / P_calc."),
+    (
+        "throughput",
+        "8 n^2 + 20 n bytes, divided by T_comm.",
+    ),
+    ("from", "The server is faster at all measured sizes from this one on."),
+)
+
+
+def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
+    """The answer, performance, throughput and models."""
+    answer = LinpackAnswer(series_of(records))
+    performance = [(who, one.chart()) for who, one in performance_curves(answer) if one.drawn]
+    throughput = [(who, one.chart()) for who, one in throughput_curves(answer) if one.drawn]
+    star = f"{_NOT_COUNTED} Other programs disturbed all repeats."
+    counts = all(case.counts for one in answer.series for case in one.cases)
+    machine = header.machine
+    return Document(
+        kind="gridbench linpack",
+        title="gridbench linpack: here or on a server",
+        heading="Linear systems, solved here or on a server",
+        subheading=f"{machine.get('host', '')} · {header.options.get('threads', 1)} threads ·"
+        f" {header.started[:16].replace('T', ' ')}",
+        sentences=headline(answer, records),
+        notices=notices(answer, records),
+        summary=[
+            *([ChartChoice("Client", performance)] if performance else []),
+            TableBlock(
+                "The sizes from which on a server is faster than the client itself",
+                overtaking_table(answer),
+                "Below each size: its range by the spread of the repeats, and what the models of"
+                " both predict.",
+                media=EVERYWHERE,
+            ),
+        ],
+        sections=[
+            Section(
+                "performance",
+                "Performance",
+                [
+                    Paragraph(
+                        "Marks are medians, with bars from the smallest to the largest repeat;"
+                        " dashed lines are predictions of the models. A slowed client stands for a"
+                        " small machine: its calls are slowed as well, the server is not."
+                    ),
+                    TableBlock(
+                        "Performance of a call",
+                        sizes_table(answer, "flop/s", lambda case: case.performance),
+                        folded=True,
+                        notes_from=160,
+                        media=EVERYWHERE,
+                    ),
+                    *([] if counts else [Paragraph(star)]),
+                ],
+            ),
+            Section(
+                "throughput",
+                "Throughput of the communication",
+                [
+                    *([ChartChoice("Client", throughput)] if throughput else []),
+                    TableBlock(
+                        "Throughput",
+                        sizes_table(answer, "bytes/s", lambda case: case.throughput),
+                        folded=True,
+                    ),
+                ],
+            ),
+            Section(
+                "models",
+                "Models",
+                [
+                    TableBlock(
+                        "Constants of each client and path",
+                        models_table(answer),
+                        "Fitted to the medians, with 95 % intervals over repeats. The error is that"
+                        " of the predicted time of a size that the model was not fitted to: the"
+                        " median, and the largest.",
+                        otherwise="Too few sizes were measured for a model.",
+                        media=EVERYWHERE,
+                    ),
+                    TableBlock(
+                        "Each size, predicted by a model of all others",
+                        predictions_table(answer),
+                        folded=True,
+                    ),
+                ],
+            ),
+            Section("method", "How to read this", [Definitions(_TERMS)]),
+        ],
+        header=header,
+    )
+
+
+def to_record(records: Sequence[LinpackCase]) -> dict[str, Any]:
+    """Sentences, sizes from which on servers are faster, and models."""
+    answer = LinpackAnswer(series_of(records))
+    told = headline(answer, records)
+    found = [
+        one
+        for client in answer.clients
+        for path in answer.paths
+        if (one := answer.overtaking(client, path))
+    ]
+    return {
+        "sentences": told,
+        "provisional": is_provisional(told[0]),
+        "overtaking": [
+            {
+                "client": one.client,
+                "path": one.path,
+                "measured": _crossing(one.measured),
+                "predicted": one.predicted and _crossing(one.predicted),
+            }
+            for one in found
+        ],
+        "models": [
+            {
+                "of": model.name,
+                "estimates": [asdict(one) for one in model.estimates],
+                "spread": model.spread,
+            }
+            for model in answer.models.values()
+        ],
+    }
+
+
+def _crossing(found: Crossing) -> dict[str, Any]:
+    from_or_up_to = found.kind in {"from", "up to"}
+    return {
+        "kind": found.kind,
+        "n": found.at if from_or_up_to else None,
+        "low": found.low if from_or_up_to and np.isfinite(found.low) else None,
+        "high": found.high if from_or_up_to and np.isfinite(found.high) else None,
+    }

@@ -1,0 +1,226 @@
+"""The parameters and the commands of `gridbench linpack`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gridbench.command_line import CommandWithExamples
+from gridbench.errors import InputError
+from gridbench.links.options import LINK_RATE
+from gridbench.machine.options import Policy
+from gridbench.printing import Printing
+from gridbench.quantities import Count, Counts, Duration, ListOf, Quantity, words
+from gridbench.schema import group, option, read_parameters
+from gridbench.shared_options import ResultsOptions, experiment_options, rounds_option
+from gridbench.workload.numbers import shown
+
+if TYPE_CHECKING:
+    from gridbench.linpack.servers import ShapedLink
+
+LARGEST = 10_000
+"""Order of the matrix, which then has 800 MB."""
+_SINGLE = "single"
+_LOOPBACK = ("socket", "tcp", "tls")
+_LINKS = ("1gbit", "100mbit+10ms")
+_LONGEST_ROUND_TRIP = Duration(0.0, 10.0)
+
+
+class LinpackPath(Quantity[str]):
+    """The way from client to server: `socket`, `tcp`, `tls`, or a link such as `100mbit+10ms`."""
+
+    name = "path"
+
+    def read(self, value: Any, folder: Path | None = None) -> str:
+        """Its name, as it is written."""
+        del folder
+        text = str(value).strip()
+        if text not in _LOOPBACK:
+            link_of(text)
+        return text
+
+
+def link_of(path: str) -> ShapedLink | None:
+    """The link of a path; None: it has none. InputError for what is no path."""
+    from gridbench.linpack.servers import ShapedLink
+
+    if path in _LOOPBACK:
+        return None
+    rate, plus, delay = path.partition("+")
+    try:
+        round_trip = _LONGEST_ROUND_TRIP.read(delay) if plus else 0.0
+        return ShapedLink(LINK_RATE.read(rate), round_trip)
+    except InputError as error:
+        raise InputError(
+            f"`{shown(path)}` is no path to a server: {error.what}",
+            remedy=f"choose {', '.join(_LOOPBACK)}, or a link of a rate and a round-trip time,"
+            " such as 1gbit or 100mbit+10ms",
+        ) from None
+
+
+class Speed(Quantity[float]):
+    """A share of a processor, such as `10%` or `0.1`."""
+
+    name = "speed"
+
+    def read(self, value: Any, folder: Path | None = None) -> float:
+        """The share."""
+        del folder
+        text = str(value).strip()
+        try:
+            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            share = 0.0
+        if not 0.01 <= share < 1:
+            raise InputError(
+                f"`{shown(text)}` is no speed of a client",
+                remedy="give a share of its processors from 1% up to 99%, such as 10%",
+            )
+        return share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinpackParameters:
+    """Which systems are solved where, by which clients."""
+
+    sizes: tuple[int, ...] = option(
+        "-n",
+        "--sizes",
+        Counts("size", LARGEST),
+        metavar="LIST",
+        help=f"Orders of the matrix, up to {LARGEST:,}; 100-1600:100 goes in steps of 100.",
+        default=(100, 200, 400, 600, 800, 1000, 1200, 1400, 1600),
+    )
+    paths: tuple[str, ...] = option(
+        "--paths",
+        ListOf(LinpackPath()),
+        metavar="LIST",
+        help="Ways to the server: its Unix socket, TCP and TLS on the loopback, and links such as"
+        f" {' and '.join(_LINKS)} (rate and round-trip time), which need root.",
+        default=_LOOPBACK,
+    )
+    clients: tuple[str, ...] = option(
+        "--clients",
+        ListOf(words("C", "Python")),
+        metavar="LIST",
+        help="Languages of the client.",
+        default=("C", "Python"),
+    )
+    speeds: tuple[float, ...] = option(
+        "--client-speed",
+        ListOf(Speed()),
+        metavar="LIST",
+        help="Shares of its processors that a slowed client gets, beside one that is not slowed.",
+        default=(0.1,),
+        default_text="10%",
+    )
+    threads: int = option(
+        "--threads",
+        Count(1, 1024),
+        metavar="N",
+        help="Threads of the solver, locally and on the server.",
+        default=1,
+        record="threads",
+    )
+    calls: int = option(
+        "--calls",
+        Count(1, 1000),
+        metavar="N",
+        help="Systems that a client solves at least each time.",
+        default=3,
+        record="calls",
+    )
+    rounds: int = rounds_option("How often each case is measured.", 3)
+    limit: float = option(
+        "--case-limit",
+        Duration(1e-3, 1e7),
+        metavar="S",
+        help="Time that a case may take.",
+        default=600.0,
+    )
+    seed: int = option(
+        "--seed",
+        Count(0, 2**31 - 1),
+        metavar="K",
+        help="Seed of the order of the cases.",
+        default=1,
+    )
+    results: ResultsOptions = group(ResultsOptions, out="runs/linpack-<time>")
+
+    def links(self) -> dict[str, ShapedLink]:
+        """The links that are needed, by the names of their paths. InputError if they cannot be
+        made here."""
+        from gridbench_testbed.links.network import require_links
+
+        found = {path: link for path in self.paths if (link := link_of(path))}
+        if found:
+            require_links()
+        return found
+
+    def check(self) -> None:
+        """InputError for more threads than processors."""
+        usable = len(os.sched_getaffinity(0))
+        if self.threads > usable:
+            raise InputError(
+                f"--threads: {self.threads} threads need as many processors, and there are"
+                f" {usable}",
+                remedy=f"give {usable} at most",
+            )
+
+
+class _SingleByDefault(click.Group):
+    """A group whose options are those of `single` if they name no command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `single` before its options."""
+        own = not args or args[0].startswith("-")
+        if own and not ctx.resilient_parsing and not set(args[:1]) & set(ctx.help_option_names):
+            args = [_SINGLE, *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_SingleByDefault, short_help="Solve linear systems here and on a server.")
+def linpack() -> None:
+    """Measure remote solving of dense linear systems, the Linpack benchmark of servers.
+
+    Without a command, `gridbench linpack` is `gridbench linpack single`.
+    """
+
+
+@linpack.command(
+    _SINGLE,
+    cls=CommandWithExamples,
+    short_help="One client, over several paths.",
+    examples=(
+        "gridbench linpack",
+        "gridbench linpack --sizes 100-1600:100 --paths socket,tls,1gbit,100mbit+10ms",
+        "gridbench linpack -n 200,400 --paths tls --clients C --rounds 1",
+        "gridbench linpack -n 1000,5000,10000 --threads 2 --client-speed 5%,25%",
+    ),
+)
+@experiment_options(LinpackParameters)
+def single(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
+    """Say from which size on a server solves a linear system sooner than the client itself.
+
+    A client solves a dense system of order n by LAPACK's dgesv: with OpenBLAS in its own process,
+    and with the same library on a server that gridbench starts on this machine. A slowed client,
+    with a share of a processor, stands for a small machine. All solutions are checked.
+
+    DIR then holds linpack.jsonl and report.html: performance over n, the n from which the server
+    is faster, throughput, and a model of communication and computation, which `gridbench model`
+    and `gridbench simulate` use as well. The same command with the same --out resumes.
+
+    Exit status 1: a case failed. 2: the options cannot be followed. 3: other programs disturbed
+    all cases.
+    """
+    from gridbench.experiment import run_experiment
+    from gridbench.linpack.experiment import LinpackExperiment
+
+    parameters = read_parameters(LinpackParameters, given)
+    experiment = LinpackExperiment(parameters)
+    sys.exit(run_experiment(experiment, parameters.results, policy, printing))

@@ -1,0 +1,373 @@
+"""Servers that offer `dgesv`, behind each path, and the programs that call them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from ctypes import CDLL, c_char_p
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from gridbench.bench.programs import compile_c, compiler_options, new_folder, run_compiler
+from gridbench.errors import InputError
+from gridbench.linpack.record import LOCAL, Client, Limit, PlannedLinpackCase, Solve
+from gridbench.linpack.solve import LIBRARY
+from gridbench.process.child import Child, Ended
+from gridbench.records import from_record
+from gridbench_testbed.links.network import Network
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
+
+SOCKET, TCP, TLS = "socket", "tcp", "tls"
+INTERFACE = """\
+Module linpack;
+
+Library "-lopenblas";
+
+Globals {
+#include <string.h>
+void dgesv_(const int *n, const int *nrhs, double *a, const int *lda, int *ipiv, double *b,
+            const int *ldb, int *info);
+}
+
+Define dgesv(IN int n, IN int nrhs, IN double a[n][lda], IN int lda, OUT int ipiv[n],
+             INOUT double b[nrhs][ldb], IN int ldb, OUT int info[1], WORK double lu[n][lda])
+    "Solves A X = B by LU decomposition. Matrices are stored by columns; A does not change."
+    CalcOrder 2.0 / 3 * n ^ 3 + 2.0 * n ^ 2 * nrhs
+{
+    memcpy(lu, a, sizeof(double) * n * lda);
+    dgesv_(&n, &nrhs, lu, &lda, ipiv, b, &ldb, info);
+}
+"""
+"""The module that servers offer. A is IN, so 8 n^2 + 20 n bytes travel."""
+_COPIES = 6
+"""Matrices in memory at a time: two of the client, two on the way, two of the server."""
+_EXIT = 5.0  # seconds that a client may take to end
+
+
+@dataclass(frozen=True, slots=True)
+class ShapedLink:
+    """A link of known rate and round-trip time."""
+
+    rate: float
+    """Bits per second."""
+    round_trip: float
+    """Seconds, added to those of the machine."""
+
+
+# ---- Programs
+
+
+@dataclass(frozen=True, slots=True)
+class LinpackPrograms:
+    """The module, and the clients."""
+
+    folder: Path
+    library: str
+    """Version of OpenBLAS, and how it was built."""
+
+    @property
+    def module(self) -> Path:
+        """What servers offer."""
+        return self.folder / "module" / "linpack.so"
+
+    def client(self, name: Client) -> list[str]:
+        """The command of a client, without arguments."""
+        if name == "C":
+            return [str(self.folder / "solve")]
+        return [sys.executable, "-m", "gridbench.linpack.solve"]
+
+
+def build_programs() -> LinpackPrograms:
+    """Compile the module and the client in C. InputError if OpenBLAS or a compiler is missing."""
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise InputError(
+            f"there is no C compiler `{compiler}`, which the module and the client in C need",
+            remedy="install one: `apt install gcc libc6-dev`, or `dnf install gcc`",
+        )
+    try:
+        get_config = CDLL(LIBRARY).openblas_get_config
+    except (OSError, AttributeError):
+        raise _no_openblas(f"{LIBRARY} cannot be loaded") from None
+    get_config.restype = c_char_p
+    folder = new_folder()
+    interface = folder / "module" / "linpack.idl"
+    interface.parent.mkdir()
+    interface.write_text(INTERFACE, encoding="utf-8")
+    try:
+        source = files("gridbench.linpack") / "solve.c"
+        compile_c(source, folder, *compiler_options(), "-lopenblas", "-lm")
+        gridrpc = Path(sys.prefix) / "bin" / "gridrpc"
+        run_compiler([gridrpc, "compile", interface, "-o", interface.parent])
+    except InputError as error:
+        if "-lopenblas" in error.what:
+            raise _no_openblas("programs cannot be linked with it") from None
+        raise
+    return LinpackPrograms(folder, str(get_config().decode()).strip())
+
+
+def _no_openblas(why: str) -> InputError:
+    return InputError(
+        f"OpenBLAS, which solves the systems, is not installed: {why}",
+        remedy="install it: `apt install libopenblas-dev`, or `dnf install openblas-devel`",
+    )
+
+
+def memory_needed(n: int) -> int:
+    """Bytes that solving a system of order n remotely takes on this machine, server included."""
+    return _COPIES * 8 * n * n
+
+
+# ---- Servers
+
+
+@dataclass(frozen=True, slots=True)
+class _RunningServer:
+    server: GridrpcServer
+    tls: str
+    """URL over the path."""
+    stack: ExitStack
+    """Ends the server and its link."""
+
+
+@dataclass(slots=True)
+class LinpackServers:
+    """The servers behind each path, started when first used."""
+
+    programs: LinpackPrograms
+    links: Mapping[str, ShapedLink]
+    """By the names of their paths."""
+    cores: int
+    """Processors of each call."""
+    _running: dict[str, _RunningServer] = field(default_factory=dict)
+
+    def variables(self, path: str) -> dict[str, str]:
+        """The environment of a client. InputError if the server behind the path does not start."""
+        threads = str(self.cores)
+        found = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        if path == LOCAL:
+            return found
+        if path == TCP:
+            # Servers encrypt all TCP. An agent of the client's own need not.
+            found["GRIDRPC_MODULE_PATH"] = str(self.programs.module.parent)
+            return {**found, "GRIDRPC_SERVERS": "local://agent?workers=1&encryption=none"}
+        running = self.running(path)
+        url = running.server.socket if path == SOCKET else running.tls
+        return {**found, "GRIDRPC_SERVERS": url}
+
+    def running(self, path: str) -> _RunningServer:
+        """The server of a path. One that has ended is replaced. InputError as above."""
+        name = path if path in self.links else TLS
+        if name in self._running:
+            try:
+                self._running[name].server.check()
+            except RuntimeError:
+                self._running.pop(name).stack.close()
+        if name not in self._running:
+            with ExitStack() as stack:
+                try:
+                    server, tls = self._start(self.links.get(name), stack)
+                except (RuntimeError, TimeoutError) as error:
+                    raise InputError(f"the server does not start: {error}") from None
+                self._running[name] = _RunningServer(server, tls, stack.pop_all())
+        return self._running[name]
+
+    def close(self) -> None:
+        """End all servers and links."""
+        for running in self._running.values():
+            running.stack.close()
+        self._running.clear()
+
+    def _start(self, link: ShapedLink | None, stack: ExitStack) -> tuple[GridrpcServer, str]:
+        """A server, and its URL over TLS."""
+        modules = [self.programs.module]
+        if link is None:
+            server = GridrpcServer(modules, self.cores, tls=True, cores=self.cores)
+            return stack.enter_context(server), server.tls
+        network = stack.enter_context(Network(1, link.rate))
+        (namespace,), (address,) = network.namespaces, network.node_addresses
+        server = GridrpcServer(
+            modules, self.cores, tls=True, cores=self.cores, address=address, namespace=namespace
+        )
+        stack.enter_context(server)
+        if not link.round_trip:
+            return server, server.tls
+        port = stack.enter_context(_relay(server, link.round_trip / 2, namespace))
+        return server, f"gridrpc://{address}:{port}?credentials={server.user}"
+
+
+@contextmanager
+def _relay(server: GridrpcServer, delay: float, namespace: Path) -> Iterator[int]:
+    """While active, this port of the server's address delays bytes in each direction."""
+    address, port = server.http.split(":")
+    relay = subprocess.Popen(
+        [
+            "nsenter", f"--net={namespace}", sys.executable, "-m", "gridbench_testbed.links.relay",
+            str(delay), address, "0", address, port,
+        ],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    with relay:
+        assert relay.stdin is not None
+        assert relay.stdout is not None
+        try:
+            yield int(relay.stdout.readline())
+        finally:
+            relay.stdin.close()
+
+
+# ---- Clients
+
+
+class SpeedLimit:
+    """While active, a process and its threads use a share of some processors: by a quota of a
+    control group where there is one to be had, else by stopping it each time that it has used its
+    share of a period."""
+
+    _PERIOD = 0.02
+    """Seconds."""
+    _LOOK = 0.001
+
+    def __init__(self, pid: int, processors: float) -> None:
+        self._pid = pid
+        self._share = processors
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._group = _cpu_group(pid, processors, self._PERIOD)
+
+    @property
+    def kind(self) -> Limit:
+        """How it is done."""
+        return "control group" if self._group else "stopping"
+
+    def __enter__(self) -> SpeedLimit:
+        if self._group is None:
+            self._thread = threading.Thread(target=self._stop_and_continue, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._group is not None:
+            # The group can be removed when its process has ended.
+            _end_group(self._group, self._pid)
+
+    def _stop_and_continue(self) -> None:
+        clock = (~self._pid << 3) | 2  # its processor time, see clock_getcpuclockid(3)
+        try:
+            began, used = time.monotonic(), time.clock_gettime(clock)
+            while not self._over.wait(self._LOOK):
+                spent = time.clock_gettime(clock) - used
+                # It may run again when its share of the time has caught up with what it used.
+                behind = began + spent / self._share - time.monotonic()
+                if behind > self._PERIOD * (1 - self._share):
+                    os.kill(self._pid, signal.SIGSTOP)
+                    self._over.wait(behind)
+                    os.kill(self._pid, signal.SIGCONT)
+                elif behind < 0:
+                    # Time in which it waited is not saved up.
+                    began, used = time.monotonic(), used + spent
+        except OSError:  # it has ended
+            return
+
+
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+def _cpu_group(pid: int, processors: float, period: float) -> Path | None:
+    """A new control group (version 2) with this process and a quota; None if none can be made."""
+    group = _CONTROL_GROUPS / f"gridbench-linpack-{pid}"
+    try:
+        if "cpu" not in (_CONTROL_GROUPS / "cgroup.controllers").read_text().split():
+            return None
+        group.mkdir()
+        microseconds = round(period * 1e6)
+        (group / "cpu.max").write_text(f"{round(processors * microseconds)} {microseconds}")
+        (group / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        with suppress(OSError):
+            group.rmdir()
+        return None
+    return group
+
+
+def _end_group(group: Path, pid: int) -> None:
+    with suppress(OSError):
+        (_CONTROL_GROUPS / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+
+
+class ClientFailed(Exception):
+    """A client could not solve its systems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What a client is to do."""
+
+    calls: int
+    """At least so many,"""
+    seconds: float
+    """and at least for so long."""
+    limit: float
+    """Seconds for all of it."""
+    matrix: Literal["random", "singular"] = "random"
+
+
+def run_client(
+    case: PlannedLinpackCase,
+    servers: LinpackServers,
+    wanted: Measurement,
+    glance: Callable[[], object] = lambda: None,
+) -> tuple[list[Solve], Limit]:
+    """Have a client solve the systems of a case. ClientFailed if it cannot, InputError if there is
+    no server for it; what `glance` raises ends it."""
+    where = "local" if case.path == LOCAL else "remote"
+    words = [where, str(case.n), str(wanted.calls), str(wanted.seconds), wanted.matrix]
+    variables = servers.variables(case.path)
+    folder = servers.programs.folder
+    command = [*servers.programs.client(case.client), *words]
+    child = Child.of_program(command, variables, folder=folder)
+    until = time.monotonic() + wanted.limit
+    found: list[Solve] = []
+    kind: Limit = ""
+    try:
+        child.receive(until, glance)
+        with ExitStack() as stack:
+            if case.speed < 1:
+                limit = SpeedLimit(child.process.pid, case.speed * servers.cores)
+                kind = stack.enter_context(limit).kind
+            child.send({"begin": True})
+            while True:
+                found.append(from_record(Solve, child.receive(until, glance)))
+    except Ended:
+        child.wait(_EXIT)
+        if child.process.returncode != 0:
+            said = "; ".join(child.last_lines(2)) or f"the client {child.ending()}"
+            raise ClientFailed(said) from None
+    except TimeoutError:
+        raise ClientFailed(f"it was not done within {wanted.limit:g} s") from None
+    finally:
+        _end(child)
+    return found, kind
+
+
+def _end(child: Child) -> None:
+    """End a client that still runs; an agent that it has started ends with it."""
+    if child.process.poll() is None:
+        child.ask_to_end(signal.SIGTERM)
+        if not child.wait(_EXIT):
+            child.process.kill()
+            child.process.wait()
+    child.close()
