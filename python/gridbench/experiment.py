@@ -1,11 +1,12 @@
-"""The seam of all benchmarks: parameters, cases, how one case is run, and what is made of results.
+"""The seam of all benchmarks: parameters, cases, how one case is run, and the kind of results.
 
 `run_experiment` does the rest: the folder with its lock, resuming, waiting for a quiet machine,
-progress, Ctrl-C, records that are saved as they come, and the report at the end.
+progress, Ctrl-C, saving each record, and the report at the end.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from gridbench.errors import InputError
+from gridbench.errors import InputError, print_error
 from gridbench.formats import about
 from gridbench.jsonl_store import (
     Header,
@@ -29,9 +30,10 @@ from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Steps
+from gridbench.provisional import answer_record
 from gridbench.results_folder import (
+    REPORT,
     default_folder,
-    report_in,
     say_failed_before,
     say_stopped,
     say_what_is_there,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gridbench.jsonl_store import Attempt, Tried
-    from gridbench.pages.document import Document
+    from gridbench.result_kind import ResultKind
 
     class ExperimentRecord(Attempt, Tried, Protocol):
         """What is kept of a case."""
@@ -100,6 +102,8 @@ class Bench:
 class Experiment(ABC, Generic[C, R]):
     """A benchmark with its parameters."""
 
+    kind: ResultKind
+    """What shows its results."""
     form: ResultsForm[R]
     """How records are kept."""
     seed = 0
@@ -119,9 +123,9 @@ class Experiment(ABC, Generic[C, R]):
         """What all cases of a folder have in common, for the header."""
 
     @abstractmethod
-    def cases(self, bench: Bench) -> Sequence[C]:
-        """All cases, in the order in which they are run: repeats come last, so that what changes
-        with time meets all alike."""
+    def batches(self, bench: Bench, records: Sequence[R]) -> Iterator[Sequence[C]]:
+        """The cases in the order in which they are run, repeats last, so that what changes with
+        time meets all alike. One batch, unless the `records` of a batch decide the next."""
 
     @abstractmethod
     def run(self, case: C, bench: Bench) -> R:
@@ -131,28 +135,6 @@ class Experiment(ABC, Generic[C, R]):
     @abstractmethod
     def outcome(self, record: R) -> str:
         """What came of a case, in a line; empty: nothing to print."""
-
-    def document(self, header: Header, records: list[R]) -> Document:
-        """The results for people, in a terminal and on the page."""
-        raise NotImplementedError
-
-    def to_record(self, records: list[R]) -> dict[str, Any]:
-        """The results for programs, which can be JSON."""
-        raise NotImplementedError
-
-    def show(self, records: list[R], printing: Printing, folder: Path) -> None:
-        """Print the results, as tables or as JSON."""
-        from gridbench.pages.terminal import print_document
-
-        header, _ = self.form.read(folder)
-        print_document(printing.tables(), self.document(header, records))
-        printing.document(lambda: {"results": folder, **self.to_record(records)})
-
-    def write_report(self, folder: Path, page: Path) -> None:
-        """Write the page of the results."""
-        from gridbench.pages.document import write_page
-
-        write_page(self.document(*self.form.read(folder)), page)
 
     @property
     def noun(self) -> str:
@@ -169,11 +151,6 @@ class Experiment(ABC, Generic[C, R]):
     def read(self, folder: Path) -> list[R]:
         """The latest records of all cases."""
         return self.form.read(folder)[1]
-
-    def batches(self, bench: Bench, records: Sequence[R]) -> Iterator[Sequence[C]]:
-        """The cases, one batch after the other: the `records` of a batch may decide the next."""
-        del records
-        yield self.cases(bench)
 
     def missing(self, cases: Sequence[C], records: list[R], policy: Policy) -> Sequence[C]:
         """The cases that have to be run."""
@@ -210,6 +187,17 @@ class Experiment(ABC, Generic[C, R]):
     def disturbed(self, record: R) -> bool:
         """Whether other programs disturbed a case, so that a failure may be theirs."""
         return disturbed(record)
+
+    def complete(self, folder: Path, records: list[R]) -> None:
+        """Write what the folder has beside its records, before the results are shown."""
+
+    def parts(self, folder: Path) -> Sequence[Path]:
+        """Folders of results below this one that have pages of their own."""
+        del folder
+        return ()
+
+    def print_problems(self, records: list[R]) -> None:
+        """Print what went wrong, below the results."""
 
     def finished(self, folder: Path) -> None:
         """All was measured."""
@@ -267,8 +255,7 @@ def run_experiment(
             finally:
                 store.close()
             records = experiment.read(folder)
-            experiment.show(records, printing, folder)
-            report = report_in(folder, experiment.write_report)
+            report = _report(experiment, folder, records, printing)
             if interrupt.came:
                 if experiment.resumes:
                     say_stopped(console, folder)
@@ -355,3 +342,34 @@ def _measure(
                 steps.say(f"{case.told()}: {told}")
     if failed:
         raise next(iter(failed.values()))
+
+
+def _report(
+    experiment: Experiment[C, R], folder: Path, records: list[R], printing: Printing
+) -> int:
+    """Print the results, and write their pages; 1 if that fails, else 0."""
+    status = 0
+    try:
+        experiment.complete(folder, records)
+        if experiment.kind.holds(folder):
+            _show(experiment, folder, printing)
+    except InputError as error:
+        print_error(error)
+        status = 1
+    sys.stdout.flush()
+    experiment.print_problems(records)
+    return status
+
+
+def _show(experiment: Experiment[C, R], folder: Path, printing: Printing) -> None:
+    from gridbench.pages.document import write_page
+    from gridbench.pages.terminal import print_document
+
+    kind, page = experiment.kind, folder / REPORT
+    document = kind.document([folder], page)
+    print_document(printing.tables(), document)
+    answer = answer_record(document.sentences[0])
+    printing.document(lambda: {"results": folder, **answer, **kind.to_record(folder)})
+    for part in experiment.parts(folder):
+        write_page(kind.document([part], part / REPORT), part / REPORT)
+    write_page(document, page)

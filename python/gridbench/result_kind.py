@@ -90,6 +90,10 @@ class ResultKind(Protocol):
         """What these results say. `page`: the file it is written to as HTML, for links. InputError
         for what cannot stand in one report."""
 
+    def to_record(self, source: Path) -> dict[str, Any]:
+        """All that was measured, and what follows from it, as JSON for programs: `--json` of the
+        command, which adds the answer. InputError as for `rows`."""
+
 
 def only(sources: Sequence[Path], title: str) -> Path:
     """The source, for a kind of which one makes a report. InputError if there are several;

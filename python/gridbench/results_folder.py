@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gridbench.errors import InputError, print_error
+from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.rules import named
 from gridbench.terminal import say
@@ -69,14 +69,3 @@ def say_failed_before(console: Console, failed: Sequence[str], noun: str) -> Non
 def say_stopped(console: Console, folder: Path) -> None:
     """That the user, or a batch system, has ended it."""
     say(console, f"stopped: what was measured is kept; --out {folder} goes on with the rest")
-
-
-def report_in(folder: Path, write: Callable[[Path, Path], object]) -> int:
-    """Have the report of a folder written into it: of the folder and the file. 1 if that cannot be,
-    which is told; else 0."""
-    try:
-        write(folder, folder / REPORT)
-    except InputError as error:
-        print_error(error)
-        return 1
-    return 0

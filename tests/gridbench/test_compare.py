@@ -284,9 +284,15 @@ def header(*names: str) -> Header:
     )  # fmt: skip
 
 
+def test_without_a_complete_round_nothing_is_claimed() -> None:
+    made = document_of(header("a", "b"), runs({"a": ONE}))
+    assert made.sentences == ["Nothing can be claimed: there is no complete round."]
+    assert "no complete round" in page(made)
+
+
 def test_the_page_has_the_answer_as_title_and_no_script() -> None:
     walls = {"a <b>": ONE, "c": times(80.0)}
-    html = page(document_of(header(*walls), runs(walls), answer(walls)))
+    html = page(document_of(header(*walls), runs(walls)))
     assert "<title>“a &lt;b&gt;” is 80.0 times as fast as “c”" in html
     assert html.count("<svg") == 1
     assert "<script" not in html
@@ -349,6 +355,7 @@ def test_a_failure_ends_the_comparison(gridbench: Run) -> None:
     done = gridbench(*arguments)
     assert done.returncode == 1
     assert "ended with exit status 4 (warm-up)\n  broken\nhint: --ignore-failure" in done.stderr
+    assert done.stdout == "Nothing can be claimed: there is no complete round.\n"
     ignored = gridbench(*arguments, "--ignore-failure", "--control", "0")
     assert ignored.returncode == 0
     assert "failed in 1 of 1 runs" in ignored.stdout

@@ -276,10 +276,10 @@ def test_what_is_missing_is_measured_again_and_no_more() -> None:
         engines=("process-pool",), sizes=(MB, 4 * MB), cores=(1, 2), rounds=2
     )
     experiment = CrossoverExperiment(parameters)
-    wanted = experiment.cases()
+    wanted = experiment.planned()
     assert len(wanted) == len({one.identity for one in wanted}) == 16
     assert [one.repeat for one in wanted] == [0] * 8 + [1] * 8
-    assert wanted == experiment.cases()
+    assert wanted == experiment.planned()
     records = [one.done(seconds=1.0, reading=1.0) for one in wanted]
     assert missing(wanted, records) == []
     records[3] = replace(records[3], status="failed")

@@ -29,7 +29,7 @@ from crossover_results import (
 from golden import same_as_golden
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.conclusions import headline, notices
-from gridbench.datagrid.crossover.document import document_of, to_record
+from gridbench.datagrid.crossover.document import answer_values, document_of
 from gridbench.datagrid.crossover.plots import crossings, over_readers, over_size
 from gridbench.datagrid.crossover.record import SharingRecord
 from gridbench.datagrid.crossover.tables import costs, sized
@@ -128,8 +128,7 @@ def test_names_steer_no_terminal() -> None:
 
 def test_json_has_null_where_nothing_is_known() -> None:
     found = measured(ENGINES)
-    record = to_record(answer_of(found), found)
-    assert record["provisional"] is False
+    record = answer_values(answer_of(found), found)
     text = json.dumps(record, allow_nan=False)
     assert json.loads(text) == record
     pair = next(

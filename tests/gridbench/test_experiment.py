@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,10 @@ from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment, run_experiment
 from gridbench.jsonl_store import PlannedCase, ResultsForm
 from gridbench.machine.options import Policy
+from gridbench.pages.document import Document
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Stopped
+from gridbench.result_kind import ResultRow
 from gridbench.shared_options import ResultsOptions
 
 DISTURBED = {"judgement": "disturbed"}
@@ -43,6 +46,28 @@ FORM: ResultsForm[Square] = ResultsForm(
 )
 
 
+class SquaresKind:
+    """What shows the squares of a folder."""
+
+    rules, title, model, compares = "", "test", None, False
+    holds = staticmethod(FORM.holds)
+
+    def rows(self, source: Path) -> Iterator[ResultRow]:
+        del source
+        yield from ()
+
+    def nothing_valid(self, source: Path) -> InputError:
+        return InputError("has no square", file=source)
+
+    def document(self, sources: Sequence[Path], page: Path | None = None) -> Document:
+        del page
+        told = f"{len(FORM.read(sources[0])[1])} squares."
+        return Document(kind="squares", title="Squares", heading="Squares", sentences=[told])
+
+    def to_record(self, source: Path) -> dict[str, Any]:
+        return {"values": [one.value for one in FORM.read(source)[1]]}
+
+
 @dataclass
 class Squares(Experiment[PlannedSquare, Square]):
     numbers: Sequence[int]
@@ -51,15 +76,16 @@ class Squares(Experiment[PlannedSquare, Square]):
     options: dict[str, Any] = field(default_factory=dict)
     ran: list[int] = field(default_factory=list)
     shown: list[Square] = field(default_factory=list)
+    kind = SquaresKind()
     form = FORM
     name = "squares"
 
     def record(self) -> dict[str, Any]:
         return self.options
 
-    def cases(self, bench: Bench) -> list[PlannedSquare]:
-        del bench
-        return [PlannedSquare(number=number) for number in self.numbers]
+    def batches(self, bench: Bench, records: Sequence[Square]) -> Iterator[Sequence[PlannedSquare]]:
+        del bench, records
+        yield [PlannedSquare(number=number) for number in self.numbers]
 
     def run(self, case: PlannedSquare, bench: Bench) -> Square:
         del bench
@@ -73,12 +99,9 @@ class Squares(Experiment[PlannedSquare, Square]):
     def outcome(self, record: Square) -> str:
         return f"{record.status} {record.value}"
 
-    def show(self, records: list[Square], printing: Printing, folder: Path) -> None:
-        del printing, folder
+    def complete(self, folder: Path, records: list[Square]) -> None:
+        del folder
         self.shown = records
-
-    def write_report(self, folder: Path, page: Path) -> None:
-        page.write_text(f"{len(FORM.read(folder)[1])} squares")
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +111,12 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., int]:
-    def run(experiment: Squares, *, accept: bool = False, **results: bool) -> int:
+    def run(
+        experiment: Squares, *, accept: bool = False, as_json: bool = False, **results: bool
+    ) -> int:
         options = ResultsOptions(out=tmp_path / "out", **results)
-        return run_experiment(experiment, options, Policy(accept=accept), Printing())
+        printing = Printing(as_json=as_json)
+        return run_experiment(experiment, options, Policy(accept=accept), printing)
 
     return run
 
@@ -122,8 +148,8 @@ def test_an_experiment_runs_what_has_no_result(
     assert run(first) == 0
     assert first.ran == [3, 1]
     assert [one.value for one in first.shown] == [9, 1]
-    assert (tmp_path / "out" / "report.html").read_text() == "2 squares"
-    capsys.readouterr()
+    assert "2 squares." in (tmp_path / "out" / "report.html").read_text()
+    assert capsys.readouterr().out == "2 squares.\n"
     second = Squares([3, 1, 2])
     assert run(second) == 0
     assert second.ran == [2]
@@ -132,6 +158,30 @@ def test_an_experiment_runs_what_has_no_result(
     again = Squares([1])
     assert run(again, fresh=True) == 0
     assert (again.ran, len(again.shown)) == ([1], 1)
+
+
+def test_programs_get_the_answer_and_the_values(
+    run: Runs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(Squares([3, 1]), as_json=True) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "results": str(tmp_path / "out"),
+        "verdict": "2 squares.",
+        "provisional": False,
+        "values": [9, 1],
+    }
+
+
+def test_parts_of_the_results_have_pages_of_their_own(run: Runs, tmp_path: Path) -> None:
+    class InParts(Squares):
+        def parts(self, folder: Path) -> list[Path]:
+            part = folder / "part"
+            part.mkdir()
+            (part / FORM.file).write_bytes((folder / FORM.file).read_bytes())
+            return [part]
+
+    assert run(InParts([1])) == 0
+    assert "1 squares." in (tmp_path / "out" / "part" / "report.html").read_text()
 
 
 def test_results_of_other_options_are_not_added_to(run: Runs) -> None:
@@ -232,8 +282,9 @@ def test_nothing_can_be_claimed_if_all_was_disturbed(run: Runs) -> None:
 
 def test_a_report_that_cannot_be_written_is_an_error(run: Runs) -> None:
     class Unwritable(Squares):
-        def write_report(self, folder: Path, page: Path) -> None:
-            raise InputError(f"no room in {folder}", file=page)
+        def complete(self, folder: Path, records: list[Square]) -> None:
+            super().complete(folder, records)
+            (folder / "report.html").mkdir()
 
     assert run(Unwritable([1])) == 1
 
@@ -242,7 +293,7 @@ class UntilLarge(Squares):
     """Squares the last result again, until it is at least 100."""
 
     def batches(self, bench: Bench, records: Sequence[Square]) -> Iterator[Sequence[PlannedSquare]]:
-        yield self.cases(bench)
+        yield from super().batches(bench, records)
         while (last := max(one.value for one in records)) < 100:
             yield [PlannedSquare(number=last)]
 

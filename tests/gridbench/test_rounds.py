@@ -20,8 +20,8 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.quantities import AUTO, ROUNDS
 from gridbench.report.prose import verdict
 from gridbench.report.run_analysis import studies_of, together
+from gridbench.run.comparison import ahead
 from gridbench.run.experiment import rounds
-from gridbench.run.present import ahead
 from gridbench.run.runner import EngineRun
 from gridbench.scenario.experiment import ScenarioExperiment
 from gridbench.scenario.options import ScenarioParameters
@@ -278,7 +278,7 @@ def test_rounds_of_a_run_lie_side_by_side(
     assert {place.name for place in out.iterdir() if place.is_dir()} == places
     rounds = {name: json.loads((out / name / "run.json").read_text())["round"] for name in places}
     assert rounds == {name: 2 if name.endswith("-2") else 1 for name in places}
-    assert "rounds that count" in done.stdout
+    assert "Rounds that count" in done.stdout
     # A page for what is shown of each engine, and one on both.
     assert len(list(out.glob("*/report.html"))) == 2
     accept(out)

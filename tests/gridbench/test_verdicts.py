@@ -44,8 +44,9 @@ def test_runs_that_overlap_or_stand_alone_cannot() -> None:
 def test_runs_that_do_not_count_or_differ_are_not_compared() -> None:
     both = (("ray", 4.0), ("loky", 2.0), ("ray", 4.2), ("loky", 2.1))
     invalid = runs_of(*both, record={"invalid_because": ["the machine was busy"]})
-    assert "not all of these runs are complete and valid" in of_runs(invalid)
-    assert "not all of these runs are complete and valid" in of_runs(runs_of(*both, ntasks=2))
+    unsound = "not all runs of ray and loky are complete and valid"
+    assert unsound in of_runs(invalid)
+    assert unsound in of_runs(runs_of(*both, ntasks=2))
     busy = {"invalid_because": ["others"], "load": {"judgement": "disturbed"}}
     assert of_runs(runs_of(*both, record=busy)) == (
         "Provisional: loky 2.05 s, ray 4.10 s (2 times); the machine was busy in 4 of 4 rounds."

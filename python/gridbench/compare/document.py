@@ -7,14 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from gridbench.compare.figures import CommandComparison, CommandFigures, Relation, RelativeTime
-from gridbench.compare.record import Command, Execution
+from gridbench.compare.figures import (
+    CommandComparison,
+    CommandFigures,
+    Relation,
+    RelativeTime,
+    compare_commands,
+)
+from gridbench.compare.record import Command, Execution, commands_in
 from gridbench.formats import counted, digits, fixed, scale, size
 from gridbench.jsonl_store import Header
 from gridbench.pages.colours import SERIES
 from gridbench.pages.document import (
     EVERYWHERE,
     PAGE,
+    Block,
     Document,
     Paragraph,
     Section,
@@ -23,11 +30,12 @@ from gridbench.pages.document import (
 )
 from gridbench.pages.svg import Bar, bars
 from gridbench.pages.table import Column, Table, table_of
-from gridbench.provisional import answer_record, busy_in, in_order, provisional
+from gridbench.provisional import busy_in, in_order, provisional
 from gridbench.statistics.claims import FEWEST
 
 _NAME = 48  # letters of a command in a sentence
 _NAMED = 3  # commands in a sentence
+_NOTHING = "Nothing can be claimed: there is no complete round."
 _OPEN = 0.5
 """Intervals that allow a larger difference than this say no bound: nothing is decided."""
 
@@ -113,31 +121,18 @@ def runs_table(runs: Sequence[Execution]) -> Table:
     return table_of(columns, compared)
 
 
-def document_of(header: Header, runs: Sequence[Execution], answer: CommandComparison) -> Document:
+def document_of(header: Header, runs: Sequence[Execution]) -> Document:
     """The answer, the figures of each command, and all runs."""
-    told = headline(answer)
-    made = [
-        Bar(
-            one.command.name,
-            one.wall,
-            *one.bounds,
-            colour=SERIES[0] if number == 0 else SERIES[8],
-            hollow=answer.provisional,
-        )
-        for number, one in enumerate(answer.all)
-    ]
-    caption = "Median wall time of each command; the line is its 95 % interval."
+    answer = compare_commands(commands_in(header), runs)
+    told = _NOTHING if answer is None else headline(answer)
     return Document(
         kind="gridbench compare",
         title=told,
         heading="Comparison of commands",
         subheading=f"{header.machine.get('host', '')} · {header.started[:16].replace('T', ' ')}",
         sentences=[told],
-        notices=notices(answer),
-        summary=[
-            StaticChart(bars(made, "s", f"Wall time of each command. {told}"), caption),
-            TableBlock("", figures_table(answer), media=EVERYWHERE),
-        ],
+        notices=[] if answer is None else notices(answer),
+        summary=[] if answer is None else _summary(answer, told),
         sections=[
             Section(
                 "method",
@@ -158,14 +153,31 @@ def document_of(header: Header, runs: Sequence[Execution], answer: CommandCompar
     )
 
 
+def _summary(answer: CommandComparison, told: str) -> list[Block]:
+    made = [
+        Bar(
+            one.command.name,
+            one.wall,
+            *one.bounds,
+            colour=SERIES[0] if number == 0 else SERIES[8],
+            hollow=answer.provisional,
+        )
+        for number, one in enumerate(answer.all)
+    ]
+    caption = "Median wall time of each command; the line is its 95 % interval."
+    return [
+        StaticChart(bars(made, "s", f"Wall time of each command. {told}"), caption),
+        TableBlock("", figures_table(answer), media=EVERYWHERE),
+    ]
+
+
 def _shown(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "commands" and value}
 
 
-def to_record(answer: CommandComparison) -> dict[str, Any]:
-    """For `--json`."""
+def figures_record(answer: CommandComparison) -> dict[str, Any]:
+    """The figures of all commands as JSON."""
     return {
-        **answer_record(headline(answer)),
         "rounds": answer.rounds,
         "rounds_measured": answer.measured,
         "rounds_disturbed": answer.disturbed,

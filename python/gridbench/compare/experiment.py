@@ -12,9 +12,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from gridbench.compare.document import document_of, to_record
+from gridbench.compare import result_kind
 from gridbench.compare.execution import Usage, check_program, execute
-from gridbench.compare.figures import CommandComparison, compare_commands, complete_rounds, precise
+from gridbench.compare.figures import compare_commands, complete_rounds, precise
 from gridbench.compare.options import ComparisonParameters
 from gridbench.compare.record import (
     FORM,
@@ -33,9 +33,6 @@ from gridbench.machine.judgement import disturbed, judged, tolerated
 from gridbench.machine.judgement import disturbed_sentence as told_disturbed
 from gridbench.machine.load import ClockReading, reading
 from gridbench.machine.options import Policy
-from gridbench.pages.document import write_page
-from gridbench.pages.terminal import print_document
-from gridbench.printing import Printing
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
@@ -53,6 +50,7 @@ _CONTROL_SHARE = 0.2
 class ComparisonExperiment(Experiment[PlannedComparisonRound, ComparisonRound]):
     """Rounds in which each command runs once."""
 
+    kind = result_kind
     name = "compare"
     noun = "round"
     shows_progress = True
@@ -84,10 +82,6 @@ class ComparisonExperiment(Experiment[PlannedComparisonRound, ComparisonRound]):
     def read(self, folder: Path) -> list[ComparisonRound]:
         """All rounds."""
         return rounds_in(FORM.read(folder)[1])
-
-    def cases(self, bench: Bench) -> Sequence[PlannedComparisonRound]:
-        """`batches` has the rounds one by one."""
-        raise NotImplementedError
 
     def batches(
         self, bench: Bench, records: Sequence[ComparisonRound]
@@ -151,24 +145,11 @@ class ComparisonExperiment(Experiment[PlannedComparisonRound, ComparisonRound]):
         del record
         return ""
 
-    def show(self, records: list[ComparisonRound], printing: Printing, folder: Path) -> None:
-        """The answer and the figures of all commands, if there is a complete round."""
-        if found := self._answer(records):
-            header, runs = FORM.read(folder)
-            print_document(printing.tables(), document_of(header, runs, found))
-            printing.document(
-                lambda: {
-                    "results": folder,
-                    **to_record(found),
-                    "runs": [asdict(run) for run in runs],
-                }
-            )
-
-    def write_report(self, folder: Path, page: Path) -> None:
-        """The page, if there is a complete round."""
-        header, runs = FORM.read(folder)
-        if found := compare_commands(self._commands, runs):
-            write_page(document_of(header, runs, found), page)
+    def print_problems(self, records: list[ComparisonRound]) -> None:
+        """Print why a command failed."""
+        del records
+        if self._problem:
+            print_error(self._problem)
 
     def exit_status(
         self,
@@ -180,9 +161,8 @@ class ComparisonExperiment(Experiment[PlannedComparisonRound, ComparisonRound]):
         """1 if a command failed, 3 if other programs disturbed too many rounds for a claim."""
         del cases
         if self._problem:
-            print_error(self._problem)
             return 1
-        found = self._answer(records)
+        found = compare_commands(self._commands, [run for one in records for run in one.runs])
         claims = found is not None and not (found.provisional and found.disturbed)
         return report or policy.exit_status(claims=claims)
 
@@ -190,9 +170,6 @@ class ComparisonExperiment(Experiment[PlannedComparisonRound, ComparisonRound]):
     def _runs(self) -> list[Execution]:
         assert self._file is not None
         return self._file.runs
-
-    def _answer(self, records: Sequence[ComparisonRound]) -> CommandComparison | None:
-        return compare_commands(self._commands, [run for one in records for run in one.runs])
 
     def _compared(self) -> list[ComparisonRound]:
         assert self._file is not None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.compare.record import FORM, Execution, commands_in
 from gridbench.errors import InputError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench compare"
-model = None
+model: str | None = None
 rules = "gridbench.compare.result_kind"
 compares = True
 holds = FORM.holds
@@ -56,21 +57,22 @@ def nothing_valid(source: Path) -> InputError:
 
 
 def document(sources: Sequence[Path], page: Path | None = None) -> Document:
-    """The answer, figures and runs of one. InputError without a complete round."""
+    """The answer, figures and runs of one."""
     del page
     from gridbench.compare.document import document_of
+
+    return document_of(*FORM.read(only(sources, title)))
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """The figures of all commands, if there is a complete round, and all runs."""
+    from gridbench.compare.document import figures_record
     from gridbench.compare.figures import compare_commands
 
-    source = only(sources, title)
     header, runs = FORM.read(source)
     answer = compare_commands(commands_in(header), runs)
-    if answer is None:
-        raise InputError(
-            "has no complete round",
-            file=source,
-            remedy="run `gridbench compare` again with the same --out",
-        )
-    return document_of(header, runs, answer)
+    figures = {} if answer is None else figures_record(answer)
+    return {**figures, "runs": [asdict(run) for run in runs]}
 
 
 def _read(source: Path) -> tuple[Header, list[Execution]]:

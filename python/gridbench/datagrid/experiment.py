@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gridbench.datagrid import presets
-from gridbench.datagrid.cases import repeats_of
+from gridbench.datagrid import presets, result_kind
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.engine import DataGridEngine, find_engine
 from gridbench.datagrid.figures import throughput, verdict
@@ -40,12 +39,8 @@ from gridbench.formats import as_given, counted, digits, size
 from gridbench.jsonl_store import Header, RecordFile, load_records
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
-from gridbench.provisional import answer_record
 from gridbench.run.machine import available_memory
 from gridbench.terminal import new_table, say
-
-if TYPE_CHECKING:
-    from gridbench.pages.document import Document
 
 DEFAULT_ENGINE = "embedded"
 _OPTIONS = {
@@ -145,6 +140,7 @@ def _memory(work: DataGridWork, engine: DataGridEngine, own: TaskParameters) -> 
 class DataGridExperiment(Experiment[PlannedDataGridCase, DataGridCase]):
     """Cases of all workloads, data grids and loops."""
 
+    kind = result_kind
     form = FORM
 
     def __init__(self, work: DataGridWork) -> None:
@@ -190,10 +186,12 @@ class DataGridExperiment(Experiment[PlannedDataGridCase, DataGridCase]):
         is another one."""
         return open_folder(folder, header, self.work.engines, fresh=fresh)
 
-    def cases(self, bench: Bench) -> Sequence[PlannedDataGridCase]:
+    def batches(
+        self, bench: Bench, records: Sequence[DataGridCase]
+    ) -> Iterator[Sequence[PlannedDataGridCase]]:
         """See `plan_of`."""
-        del bench
-        return self._plan.wanted
+        del bench, records
+        yield self._plan.wanted
 
     def missing(
         self, cases: Sequence[PlannedDataGridCase], records: list[DataGridCase], policy: Policy
@@ -263,19 +261,6 @@ class DataGridExperiment(Experiment[PlannedDataGridCase, DataGridCase]):
     def failed(self, record: DataGridCase) -> bool:
         """Also if data were wrong."""
         return verdict(record)[0] == "failed"
-
-    def document(self, header: Header, records: list[DataGridCase]) -> Document:
-        """All cases, and their outcome."""
-        from gridbench.datagrid.document import document_of
-
-        return document_of(header, records)
-
-    def to_record(self, records: list[DataGridCase]) -> dict[str, Any]:
-        """The outcome and all cases."""
-        from gridbench.datagrid.conclusions import headline
-
-        answer = headline(repeats_of(records))[0]
-        return {**answer_record(answer), "cases": [asdict(one) for one in records]}
 
 
 _REMEDY = (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.datagrid.record import FORM, Counted, DataGridCase
 from gridbench.errors import InputError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench data"
-model = "gridbench.datagrid.model_kind"
+model: str | None = "gridbench.datagrid.model_kind"
 rules = "gridbench.datagrid.rules"
 compares = True
 holds = FORM.holds
@@ -112,3 +113,8 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     from gridbench.datagrid.document import document_of
 
     return document_of(*FORM.read(only(sources, title)))
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """All cases."""
+    return {"cases": [asdict(one) for one in FORM.read(source)[1]]}

@@ -29,7 +29,7 @@ from gridbench.pages.document import (
     TableBlock,
 )
 from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
-from gridbench.provisional import busy_in, is_provisional, marked
+from gridbench.provisional import busy_in, marked
 from gridbench.statistics.crossing import Crossing, crossing, kind_of
 from gridbench.statistics.interval import Interval
 
@@ -501,10 +501,9 @@ def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
     )
 
 
-def to_record(records: Sequence[LinpackCase]) -> dict[str, Any]:
+def answer_values(records: Sequence[LinpackCase]) -> dict[str, Any]:
     """Sentences, sizes from which on servers are faster, and models."""
     answer = LinpackAnswer(series_of(records))
-    told = headline(answer, records)
     found = [
         one
         for client in answer.clients
@@ -512,8 +511,7 @@ def to_record(records: Sequence[LinpackCase]) -> dict[str, Any]:
         if (one := answer.overtaking(client, path))
     ]
     return {
-        "sentences": told,
-        "provisional": is_provisional(told[0]),
+        "sentences": headline(answer, records),
         "overtaking": [
             {
                 "client": one.client,

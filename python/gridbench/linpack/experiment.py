@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import amount, size
-from gridbench.jsonl_store import Header
+from gridbench.linpack import result_kind
 from gridbench.linpack.options import LinpackParameters
 from gridbench.linpack.record import (
     FORM,
@@ -32,9 +32,6 @@ from gridbench.machine.judgement import Watch
 from gridbench.run.machine import available_memory
 from gridbench.schema import record_of
 
-if TYPE_CHECKING:
-    from gridbench.pages.document import Document
-
 _LEAST = 0.2
 """Seconds that a client solves at least."""
 _LEAST_SLOWED = 0.5
@@ -44,6 +41,7 @@ _LEAST_SLOWED = 0.5
 class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
     """All sizes, clients, speeds and paths."""
 
+    kind = result_kind
     form = FORM
     name = "linpack"
 
@@ -71,9 +69,15 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
         del bench
         _ = self._built
 
-    def cases(self, bench: Bench | None = None) -> list[PlannedLinpackCase]:
+    def batches(
+        self, bench: Bench, records: Sequence[LinpackCase]
+    ) -> Iterator[Sequence[PlannedLinpackCase]]:
+        """See `planned`."""
+        del bench, records
+        yield self.planned()
+
+    def planned(self) -> list[PlannedLinpackCase]:
         """All cases, each round in an order of its own, drawn from the seed."""
-        del bench
         own = self.parameters
         found: list[PlannedLinpackCase] = []
         for repeat in range(own.rounds):
@@ -137,18 +141,6 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
         if record.status != "done":
             return f"{record.status}: {record.why}"
         return f"{amount(operations(record.n) / record.seconds, 'flop/s')}"
-
-    def document(self, header: Header, records: list[LinpackCase]) -> Document:
-        """Performance, overtaking, throughput and models."""
-        from gridbench.linpack.document import document_of
-
-        return document_of(header, records)
-
-    def to_record(self, records: list[LinpackCase]) -> dict[str, Any]:
-        """Cases and models."""
-        from gridbench.linpack.document import to_record
-
-        return {"cases": [asdict(one) for one in records], **to_record(records)}
 
     def _open(self, bench: Bench) -> LinpackServers:
         if self._servers is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.errors import InputError
 from gridbench.jsonl_store import folder_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench linpack"
-model = "gridbench.linpack.model_kind"
+model: str | None = "gridbench.linpack.model_kind"
 rules = "gridbench.linpack.result_kind"
 compares = True
 holds = FORM.holds
@@ -71,6 +72,14 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     from gridbench.linpack.document import document_of
 
     return document_of(*FORM.read(only(sources, title)))
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """Cases, sizes from which on servers are faster, and models."""
+    from gridbench.linpack.document import answer_values
+
+    found = FORM.read(source)[1]
+    return {"cases": [asdict(one) for one in found], **answer_values(found)}
 
 
 # ---- Rules

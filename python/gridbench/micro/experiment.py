@@ -30,6 +30,7 @@ from gridbench.experiment import Bench, Experiment, run_experiment
 from gridbench.formats import as_given, counted
 from gridbench.jsonl_store import Header, RecordFile
 from gridbench.machine.options import Policy
+from gridbench.micro import result_kind
 from gridbench.micro.options import FOLDER, MicroParameters
 from gridbench.micro.plan import Attempts, PlannedPoint, completeness, planned
 from gridbench.micro.record import FORM, RESULTS, Results
@@ -39,7 +40,6 @@ from gridbench.micro.workloads import LIMITS, PYTHON, WORKLOADS, C, Sizes, case_
 from gridbench.printing import Printing
 from gridbench.process.children import PythonLaunch
 from gridbench.process.leftovers import Leftovers
-from gridbench.provisional import answer_record
 from gridbench.quantities import AUTO
 from gridbench.results_folder import unwritable
 from gridbench.run.participants import find_participant
@@ -115,6 +115,7 @@ def _elsewhere(
 class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
     """All workloads on all engines."""
 
+    kind = result_kind
     form = FORM
     name = "micro"
 
@@ -157,8 +158,11 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
         self._attempts = Attempts(one for one in file.records if stands(one, retry_failed=retry))
         return file
 
-    def cases(self, bench: Bench) -> Sequence[PlannedPoint]:
+    def batches(
+        self, bench: Bench, records: Sequence[DataPoint]
+    ) -> Iterator[Sequence[PlannedPoint]]:
         """The points of all engines that can be used."""
+        del records
         assert self._note is not None
         self._usable = choose(
             self._engines, self._workloads, self._sizes, self._elsewhere, self._parameters.rounds
@@ -175,7 +179,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
                 check=bench.interrupt.check,
             )
         )
-        return self._cases
+        yield self._cases
 
     def missing(
         self, cases: Sequence[PlannedPoint], records: list[DataPoint], policy: Policy
@@ -214,10 +218,9 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
         """Why there is no value; values are in the tables."""
         return "" if record.status == "ok" else f"{record.status}: {record.why}"
 
-    def show(self, records: list[DataPoint], printing: Printing, folder: Path) -> None:
-        """The tables."""
-        from gridbench.micro.document import document_of
-        from gridbench.pages.terminal import print_document
+    def complete(self, folder: Path, records: list[DataPoint]) -> None:
+        """Write results.json and performance.md."""
+        from gridbench.micro.document import write_performance
 
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         every = [*records, *self._usable.refusals]
@@ -226,23 +229,11 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
             extent=completeness(self._cases, records),
         )
         self._results = found
-        document = document_of(found)
-        print_document(printing.tables(), document)
-        printing.document(lambda: answer_record(document.sentences[0]) | found.to_record())
-
-    def write_report(self, folder: Path, page: Path) -> None:
-        """Results, page and Markdown."""
-        from gridbench.micro.document import document_of, write_performance
-        from gridbench.pages.document import write_page
-
-        assert self._results is not None
         try:
-            text = json.dumps(self._results.to_record(), indent=1) + "\n"
-            replace_file(folder / RESULTS, text)
+            replace_file(folder / RESULTS, json.dumps(found.to_record(), indent=1) + "\n")
         except OSError as error:
             raise unwritable(folder / RESULTS, error) from None
-        write_page(document_of(self._results), page)
-        write_performance(self._results, folder / "performance.md")
+        write_performance(found, folder / "performance.md")
 
     def exit_status(
         self,

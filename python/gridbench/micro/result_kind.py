@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.errors import InputError
 from gridbench.micro.record import FigureEntry, holds_results, load_results
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench micro"
-model = None
+model: str | None = None
 rules = "gridbench.micro.rules"
 compares = True
 holds = holds_results
@@ -69,3 +69,8 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     from gridbench.micro.document import document_of
 
     return document_of(load_results(only(sources, title)))
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """What results.json holds."""
+    return load_results(source).to_record()

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gridbench.analysis.critical_path import by_kind
+from gridbench.analysis.summary import PhaseStatistics
 from gridbench.formats import NOTHING, counted, duration, percent, plain, size, spread
 from gridbench.pages.document import (
+    EVERYWHERE,
     PAGE,
     Block,
     Definitions,
@@ -43,6 +45,7 @@ _FIRST = 5
 """Figures that stand above the others."""
 _LISTED_TASKS = 50
 _MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
+_NOT_PAGE: frozenset[Medium] = EVERYWHERE - PAGE
 _TERMS = (
     (
         "submit, queued, calc-in, calc-out, retrieve",
@@ -138,7 +141,7 @@ def document_of(studies: Sequence[Study]) -> Document:
             TableBlock(
                 "More figures", Table(figures.head, figures.rows[_FIRST:]), folded=True, media=PAGE
             ),
-            TableBlock("", figures, media=_MARKDOWN),
+            TableBlock("", figures, media=_NOT_PAGE),
         ],
         sections=[
             *([_running_section(running)] if many else []),
@@ -245,6 +248,7 @@ def figures_table(studies: Sequence[Study]) -> Table:
     rounds = any(study.rounds for study in studies)
     hosts = any(grid_hosts(study.run.record) for study in studies)
     clocks = any(study.clock_error for study in studies)
+    missing = any(study.summary.missing for study in studies)
     figures: list[Column[Study]] = [
         Column("Total times of rounds", lambda s: spread(totals_of(s)), condition=rounds),
         Column("Rounds that count", _rounds, condition=rounds),
@@ -265,6 +269,7 @@ def figures_table(studies: Sequence[Study]) -> Table:
         Column("Tasks asked for", lambda s: s.run.ntasks),
         Column("Tasks succeeded", lambda s: s.summary.ok),
         Column("Tasks failed", lambda s: s.summary.failed),
+        Column("Tasks missing", lambda s: s.summary.missing, condition=missing),
         Column("Workers asked for", lambda s: s.run.nnodes),
         Column("Workers that ran a task", lambda s: s.summary.workers_seen),
         Column("Start", lambda s: "cold" if s.run.cold else "warm"),
@@ -274,6 +279,10 @@ def figures_table(studies: Sequence[Study]) -> Table:
             lambda s: _clocks(s.clock_error, same=s.one_clock),
             condition=clocks,
         ),
+        Column("First dispatch, p50 / p99", lambda s: _percentiles(s.summary.startup)),
+        Column("Later dispatch, p50 / p99", lambda s: _percentiles(s.summary.dispatch)),
+        Column("Return, p50 / p99", lambda s: _percentiles(s.summary.giving_back)),
+        Column("Overhead per task, p50 / p99", lambda s: _percentiles(s.summary.overhead)),
         Column("Task data", lambda s: size(s.summary.bytes_in)),
         Column("Output data", lambda s: size(s.summary.bytes_out)),
     ]
@@ -282,6 +291,10 @@ def figures_table(studies: Sequence[Study]) -> Table:
         ["", *(study.run.name for study in studies)],
         list(zip(by_run.head, *by_run.rows, strict=True)),
     )
+
+
+def _percentiles(phase: PhaseStatistics) -> str:
+    return f"{duration(phase.p50)} / {duration(phase.p99)}"
 
 
 def _rounds(study: Study) -> str:

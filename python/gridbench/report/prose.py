@@ -18,7 +18,7 @@ from gridbench.report.run_analysis import (
     label,
     nothing_lost,
 )
-from gridbench.run.present import ahead
+from gridbench.run.comparison import ahead
 
 _NEGLIGIBLE = 0.005
 """Parts below this share of the cost are not worth a sentence."""
@@ -205,13 +205,18 @@ def _clocks(study: Study) -> str:
 
 
 def verdict(studies: Sequence[Study]) -> str:
-    """One sentence on runs of the same work, see `gridbench.run.present`; empty for a single run
+    """One sentence on runs of the same work, see `gridbench.run.comparison`; empty for a single run
     that counts."""
     if len(studies) < 2 and not any(s.rounds or disturbed_only(s) for s in studies):
         return ""
-    sound = [study for study in studies if counts(study) or disturbed_only(study)]
-    if len(sound) < len(studies) or not all(study.end > 0 for study in studies):
-        return "Nothing can be claimed: not all of these runs are complete and valid."
+    unsound = [
+        study.run.name
+        for study in studies
+        if not (study.end > 0 and (counts(study) or disturbed_only(study)))
+    ]
+    if unsound:
+        names = " and ".join(dict.fromkeys(unsound))
+        return f"Nothing can be claimed: not all runs of {names} are complete and valid."
     if len({_work(study) for study in studies}) > 1:
         return "Nothing can be compared: these runs differ in their tasks, workers or start."
     totals: dict[str, list[float]] = {study.run.engine: [] for study in studies}

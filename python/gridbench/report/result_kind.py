@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.errors import InputError
 from gridbench.result_kind import FigureName, ResultRow
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench run"
-model = "gridbench.model.model_kind"
+model: str | None = "gridbench.model.model_kind"
 rules = "gridbench.report.rules"
 compares = False
 
@@ -74,6 +74,21 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     from gridbench.report.run_analysis import studies_of
 
     return document_of(studies_of(_places(sources)))
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """The run.json of each run, by the name of its folder; of a single run, by its engine."""
+    from gridbench.report.source import section
+    from gridbench.run.load import read_record
+    from gridbench.run.recorder import run_folders
+
+    records = {folder: read_record(folder) for folder in run_folders(source)}
+    return {
+        "runs": {
+            str(section(record, "engine").get("name")) if folder == source else folder.name: record
+            for folder, record in records.items()
+        }
+    }
 
 
 def _places(sources: Sequence[Path]) -> list[Path]:

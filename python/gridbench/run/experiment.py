@@ -9,36 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask, limited
 from gridbench.errors import InputError, print_error, print_warning
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import about, duration, spread
 from gridbench.jsonl_store import Header
 from gridbench.machine.options import Policy
-from gridbench.printing import Printing
 from gridbench.process.inside import make_room_for_files
+from gridbench.report import result_kind
 from gridbench.run.client import EngineFacts
+from gridbench.run.comparison import counting, median_run
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.options import ROUNDS_LIMIT, RunParameters
 from gridbench.run.participants import find_participant
-from gridbench.run.present import (
-    answer_of,
-    counting,
-    document,
-    median_run,
-    name_of,
-    print_summaries,
-)
-from gridbench.run.recorder import REPORT, complete, make_places, place_of, replaceable
+from gridbench.run.recorder import complete_run, make_places, place_of, replaceable
 from gridbench.run.runner import EngineRun, PlannedRun, run_engine
 from gridbench.schema import record_of
 from gridbench.statistics.claims import MOST, undecided
@@ -70,6 +61,7 @@ class RunFolders:
 class RunExperiment(Experiment[PlannedRun, EngineRun]):
     """A workload on one or several engines."""
 
+    kind = result_kind
     name = ""
     noun = "run"
     resumes = False
@@ -94,8 +86,6 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
         self._facts: dict[str, EngineFacts] = {}
         self._old: list[Path] = []
         self._folders = RunFolders({})
-        self._status = 0
-        self._measured: list[Path] = []
 
     def record(self) -> dict[str, Any]:
         """The parameters."""
@@ -137,14 +127,6 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
         del folder
         return self._folders.records
 
-    def cases(self, bench: Bench) -> list[PlannedRun]:
-        """The first round."""
-        del bench
-        return [
-            PlannedRun(engine=engine, round=None if self._most == 1 else 1)
-            for engine in self._participants
-        ]
-
     def batches(self, bench: Bench, records: Sequence[EngineRun]) -> Iterator[Sequence[PlannedRun]]:
         """Round after round."""
         limit = self.parameters.limit or ROUNDS_LIMIT
@@ -171,57 +153,32 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
         """The total time."""
         return duration(record.total)
 
-    def show(self, records: list[EngineRun], printing: Printing, folder: Path) -> None:
-        """Complete the folders of the runs; print the summary, the answer and what went wrong."""
-        problems: list[tuple[Callable[[object], None], str]] = []
-        summaries = {}
-        self._status = max((one.exit_status for one in records), default=0)
+    def complete(self, folder: Path, records: list[EngineRun]) -> None:
+        """Complete the folders of the runs."""
+        del folder
         for one in records:
-            name = name_of(one, records)
-            printed = print_error if one.exit_status else print_warning
-            problems += [(printed, f"{name}: {message}") for message in one.messages]
             try:
-                summaries[one.folder] = complete(one.folder, one.record, self._workload.setup)
+                complete_run(one.folder, one.record, self._workload.setup)
             except InputError as error:
-                self._status = max(self._status, 2)
+                one.exit_status = max(one.exit_status, 2)
                 if str(error) not in one.messages:
-                    problems.append((print_error, f"{name}: {error}"))
-        print_summaries(printing.tables(), records, summaries)
-        if answer := answer_of(records):
-            say(printing.tables(), answer)
-        printing.document(lambda: document(folder, records, answer))
-        self._measured = [
-            place for place, summary in summaries.items() if summary.ok or summary.failed
-        ]
-        sys.stdout.flush()
-        for print_problem, problem in problems:
-            print_problem(problem)
+                    one.messages.append(str(error))
 
-    def write_report(self, folder: Path, page: Path) -> None:
-        """Write a page of each engine and, of several runs, one of all. InputError if that fails,
-        whatever the reason: the results are safe."""
-        measured = self._measured
-        if not measured:
-            return
+    def parts(self, folder: Path) -> Sequence[Path]:
+        """Of several runs the shown one of each engine."""
         records = self._folders.records
-        shown = [median_run(records, engine) for engine in dict.fromkeys(r.engine for r in records)]
-        pages = [([one.folder], one.folder / REPORT) for one in shown if one.folder in measured]
-        if folder not in measured:
-            pages.append((measured, page))
-        out = page
-        try:
-            from gridbench.pages.document import write_page
-            from gridbench.result_kind import RUNS, module_of
+        engines = dict.fromkeys(one.engine for one in records)
+        shown = [median_run(records, engine).folder for engine in engines]
+        return [one for one in shown if one != folder]
 
-            for sources, out in pages:
-                write_page(module_of(RUNS).document(sources, out), out)
-        except Exception as error:
-            reason = error.what if isinstance(error, InputError) else one_line(error)
-            raise InputError(
-                f"the report could not be written: {reason}",
-                file=out,
-                remedy="the results are kept; `gridbench report` makes it from them",
-            ) from error
+    def print_problems(self, records: list[EngineRun]) -> None:
+        """Print what went wrong, or limits what the runs say."""
+        for one in records:
+            several = sum(one.engine == other.engine for other in records) > 1
+            name = f"{one.engine}, round {one.round}" if several else one.engine
+            print_problem = print_error if one.exit_status else print_warning
+            for message in one.messages:
+                print_problem(f"{name}: {message}")
 
     def exit_status(
         self,
@@ -234,7 +191,8 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
         report. 3: all runs of an engine were disturbed."""
         del cases
         claims = all(counting(records, engine) for engine in self._participants)
-        return max(self._status, report) or policy.exit_status(claims=claims)
+        status = max((one.exit_status for one in records), default=0)
+        return max(status, report) or policy.exit_status(claims=claims)
 
 
 def rounds(

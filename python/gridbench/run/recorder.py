@@ -2,8 +2,8 @@
 
 It holds `run.json` from the start, and `tasks.log` and the journal, which grow with every result.
 Parquet files are readable only when finished: until then rows are JSON lines in the journal, of
-which all whole ones remain, whatever kills the run. When the measuring is over, `complete` turns
-the journal into `timeline.parquet` and adds the summary. Files are replaced atomically.
+which all whole ones remain, whatever kills the run. After the run `complete_run` turns the journal
+into `timeline.parquet` and adds the summary. Files are replaced atomically.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Recorder:
             raise _cannot_write(self._folder, error) from error
 
     def finish(self, status: str) -> None:
-        """Note how the run ended. Only the summary is then missing; see `complete`."""
+        """Note how the run ended. Only the summary is then missing; see `complete_run`."""
         self.record["status"] = status
         try:
             # Closing flushes what a full disk refused before, and fails again.
@@ -101,7 +101,7 @@ def write_record(folder: Path, record: dict[str, Any]) -> None:
     replace_file(folder / RECORD, text)
 
 
-def complete(folder: Path, record: dict[str, Any], setup: Setup) -> Summary:
+def complete_run(folder: Path, record: dict[str, Any], setup: Setup) -> Summary:
     """Turn the journal of a run that was measured into the timeline, and add the summary."""
     import pyarrow.parquet as pq
 

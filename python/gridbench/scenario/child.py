@@ -28,7 +28,7 @@ from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant, find_participant
-from gridbench.run.recorder import complete
+from gridbench.run.recorder import complete_run
 from gridbench.run.runner import EngineRun, run_engine
 from gridbench.scenario.run_case import CaseAnswer, CaseOrder
 from gridbench.workload.workload import Setup, Workload, read_workload
@@ -96,7 +96,7 @@ def _answer(verdict: EngineRun, setup: Setup, order: CaseOrder, *, interrupted: 
 
         return analysed(answer, verdict.folder, verdict.record, setup)
     try:
-        summary = complete(verdict.folder, verdict.record, setup)
+        summary = complete_run(verdict.folder, verdict.record, setup)
     except InputError:
         if interrupted or not verdict.messages:
             raise

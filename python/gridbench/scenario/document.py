@@ -15,7 +15,6 @@ from gridbench.jsonl_store import Header
 from gridbench.pages.document import (
     EVERYWHERE,
     PAGE,
-    WRITTEN,
     Block,
     Bullets,
     Definitions,
@@ -384,7 +383,8 @@ def _part_blocks(part: ScenarioPart, number: int, base: Path) -> list[Block]:
         ),
     ]
     return [
-        Paragraph(QUESTIONS[part.scenario], WRITTEN),
+        Paragraph(f"Scenario {part.name}. {QUESTIONS[part.scenario]}", EVERYWHERE),
+        Paragraph(verdict(cells), EVERYWHERE),
         *_answers(part.header, cells),
         # Two parts can be from the same scenario.
         *(replace(chart, name=f"{chart.name}-{number}") for chart in charts),

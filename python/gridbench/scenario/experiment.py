@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,9 @@ from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
-from gridbench.provisional import answer_record
-from gridbench.results_folder import REPORT
 from gridbench.results_lock import sole_use
 from gridbench.run.participants import find_participant
+from gridbench.scenario import result_kind
 from gridbench.scenario.grids import ScenarioCase, cases_of, write_workload
 from gridbench.scenario.options import ScenarioParameters
 from gridbench.scenario.plan import (
@@ -47,7 +46,6 @@ from gridbench.scenario.results import (
     ScenarioFiles,
     Status,
     folders_of_results,
-    read_results,
 )
 from gridbench.scenario.run_case import CaseOrder, CaseOutcome, run_case
 from gridbench.statistics.claims import FEWEST, MOST
@@ -60,6 +58,7 @@ _LEAST_DISK = 1 << 20  # bytes
 class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
     """The cases of all scenarios on all engines, in rounds."""
 
+    kind = result_kind
     form = FORM
 
     def __init__(self, scenarios: Sequence[int], parameters: ScenarioParameters) -> None:
@@ -148,14 +147,6 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         """The latest results of all scenarios."""
         return [one for n in self.grids for one in FORM.read(self._folder(folder, n))[1]]
 
-    def cases(self, bench: Bench) -> list[ScenarioItem]:
-        """The rounds that are asked for; or as many as it takes to decide anything."""
-        self._leftovers = bench.stack.enter_context(Leftovers())
-        self._namespaces = bench.stack.enter_context(_namespaces(self._place))
-        limit = self.parameters.limit
-        self._until = None if limit is None else time.monotonic() + limit
-        return self._items(self.parameters.most_rounds or FEWEST)
-
     def _items(self, rounds: int) -> list[ScenarioItem]:
         own = self.parameters
         return [
@@ -168,7 +159,11 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         self, bench: Bench, records: Sequence[CaseResult]
     ) -> Iterator[Sequence[ScenarioItem]]:
         """All rounds; if their number is open, one after another of the cases whose outcome is."""
-        yield self.cases(bench)
+        self._leftovers = bench.stack.enter_context(Leftovers())
+        self._namespaces = bench.stack.enter_context(_namespaces(self._place))
+        limit = self.parameters.limit
+        self._until = None if limit is None else time.monotonic() + limit
+        yield self._items(self.parameters.most_rounds or FEWEST)
         if self.parameters.most_rounds is not None:
             return
         for number in range(FEWEST, MOST):
@@ -315,37 +310,10 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         """Also a case that failed while other programs were at work, or was interrupted."""
         return record.again or record.reason_kind == DISTURBED
 
-    def show(self, records: list[CaseResult], printing: Printing, folder: Path) -> None:
-        """The answers of all scenarios."""
-        from gridbench.pages.terminal import print_document
-        from gridbench.scenario.document import document_of
-
-        del records
-        found = {own: read_results(own) for own in folders_of_results(folder)}
-        documents = {own: document_of(*results) for own, results in found.items()}
-        for document in documents.values():
-            print_document(printing.tables(), document)
-        printing.document(
-            lambda: {
-                "results": folder,
-                "answers": [
-                    {"folder": own, **answer_record(document.sentences[0])}
-                    for own, document in documents.items()
-                ],
-                "cases": [asdict(case) for _, results in found.values() for case in results],
-            }
-        )
-
-    def write_report(self, folder: Path, page: Path) -> None:
-        """The pages of all scenarios, and one about all of them."""
-        from gridbench.pages.document import write_page
-        from gridbench.scenario.document import document_of, overall_document
-
+    def parts(self, folder: Path) -> Sequence[Path]:
+        """Those of several scenarios."""
         folders = folders_of_results(folder)
-        for own in folders:
-            write_page(document_of(*read_results(own), runs=True), own / REPORT)
-        if folders != [folder]:
-            write_page(overall_document(folders, page.parent), page)
+        return [] if folders == [folder] else folders
 
     def list_cases(self, printing: Printing) -> None:
         """Print what the cases of each scenario need, in the order of its grid, and which of them

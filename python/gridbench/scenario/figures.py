@@ -22,7 +22,7 @@ from gridbench.errors import InputError
 from gridbench.formats import amount, rounded
 from gridbench.jsonl_store import Header
 from gridbench.run.load import load_run
-from gridbench.run.recorder import complete
+from gridbench.run.recorder import complete_run
 from gridbench.scenario.grids import ScenarioCase
 from gridbench.scenario.results import CaseResult
 from gridbench.scenario.run_case import CaseAnswer
@@ -110,7 +110,7 @@ def why_invalid(run: MeasuredRun, summary: Summary) -> str:
 def analysed(answer: CaseAnswer, folder: Path, record: dict[str, Any], setup: Setup) -> CaseAnswer:
     """The answer with total and figures of the run in `folder`, whose record it completes; invalid
     if the run does not count. InputError if the record cannot be written."""
-    summary = complete(folder, record, setup)
+    summary = complete_run(folder, record, setup)
     run = measured_in(folder)
     reason = answer.reason or why_invalid(run, summary)
     harness = record["harness_seconds"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.errors import InputError
 from gridbench.result_kind import ResultRow
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench scenario"
-model = "gridbench.model.model_kind"
+model: str | None = "gridbench.model.model_kind"
 rules = "gridbench.report.rules"
 compares = False
 
@@ -96,6 +97,20 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     if len(folders) == 1 and folders == list(sources):
         return document_of(*read_results(folders[0]), runs=page is not None)
     return overall_document(folders, page.parent if page else Path())
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """The answer of each scenario, and all cases."""
+    from gridbench.provisional import answer_record
+    from gridbench.scenario.cases import cells_of
+    from gridbench.scenario.conclusions import verdict
+
+    found = {folder: read_results(folder)[1] for folder in folders_of_results(source)}
+    answers = {folder: verdict(cells_of(results)) for folder, results in found.items()}
+    return {
+        "answers": [{"folder": own, **answer_record(told)} for own, told in answers.items()],
+        "cases": [asdict(one) for results in found.values() for one in results],
+    }
 
 
 def _folders(sources: Sequence[Path]) -> list[Path]:

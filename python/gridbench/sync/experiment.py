@@ -7,8 +7,8 @@ import platform
 import re
 import shlex
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from gridbench.hosts.host_group import HostGroup, Member, near, open_hosts
 from gridbench.hosts.hosts_file import HostSlots, place
 from gridbench.machine.judgement import Watch
 from gridbench.printing import Printing
-from gridbench.provisional import answer_record
 from gridbench.run.machine import usable_processors
 from gridbench.schema import record_of
+from gridbench.sync import result_kind
 from gridbench.sync.figures import figures_of
 from gridbench.sync.options import SyncParameters
 from gridbench.sync.record import ERRORS, FORM, OUTPUT, PROGRAM, PlannedRound, Round, TaskRun
@@ -37,6 +37,7 @@ _LEAST_FAILED = 3
 class SyncExperiment(Experiment[PlannedRound, Round]):
     """Rounds with all numbers of workers, parameters and ways to start."""
 
+    kind = result_kind
     form = FORM
 
     def __init__(self, parameters: SyncParameters) -> None:
@@ -58,9 +59,10 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         own = record_of(self.parameters)
         return {**own, "arguments": list(self.command[1:]), **self.where.record()}
 
-    def cases(self, bench: Bench) -> list[PlannedRound]:
+    def batches(self, bench: Bench, records: Sequence[Round]) -> Iterator[Sequence[PlannedRound]]:
         """All rounds; by default with one worker for each core of the hosts."""
-        return self.rounds_with(self.parameters.workers or (self._at(bench).cores,))
+        del records
+        yield self.rounds_with(self.parameters.workers or (self._at(bench).cores,))
 
     def rounds_with(self, counts: Sequence[int]) -> list[PlannedRound]:
         """All rounds with these numbers of workers."""
@@ -150,28 +152,6 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
             skew, span = duration(figures.skew), duration(figures.span)
             parts.append(f"started within {skew}, ended after {span}")
         return ", ".join(parts)
-
-    def show(self, records: list[Round], printing: Printing, folder: Path) -> None:
-        """The conclusions and the table of all cases."""
-        from gridbench.pages.terminal import print_document
-        from gridbench.sync.result_kind import document
-
-        made = document([folder])
-        print_document(printing.tables(), made)
-        printing.document(
-            lambda: {
-                "results": folder,
-                **answer_record(made.sentences[0]),
-                "rounds": [asdict(one) for one in records],
-            }
-        )
-
-    def write_report(self, folder: Path, page: Path) -> None:
-        """The page."""
-        from gridbench.pages.document import write_page
-        from gridbench.sync.result_kind import document
-
-        write_page(document([folder], page), page)
 
 
 def list_rounds(experiment: SyncExperiment, printing: Printing) -> None:

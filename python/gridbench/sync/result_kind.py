@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.errors import InputError
 from gridbench.jsonl_store import folder_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench sync"
-model = "gridbench.sync.model_kind"
+model: str | None = "gridbench.sync.model_kind"
 rules = "gridbench.sync.rules"
 compares = True
 holds = FORM.holds
@@ -92,3 +93,8 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     folder = folder_of(source).resolve()
     files = Path(os.path.relpath(folder, page.resolve().parent)) if page else None
     return document_of(header, rounds, files)
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """All rounds."""
+    return {"rounds": [asdict(one) for one in FORM.read(source)[1]]}

@@ -32,7 +32,6 @@ from gridbench.pages.document import (
     Section,
     TableBlock,
 )
-from gridbench.provisional import is_provisional
 from gridbench.statistics.crossing import Crossing
 
 _TERMS = (
@@ -178,12 +177,10 @@ def _model_blocks(answer: CrossoverAnswer) -> list[Block]:
     ]
 
 
-def to_record(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> dict[str, Any]:
+def answer_values(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> dict[str, Any]:
     """Crossings in bytes and readers, and the models; null stands for never, and for no limit."""
-    told = headline(answer, found)
     return {
-        "sentences": told,
-        "provisional": is_provisional(told[0]),
+        "sentences": headline(answer, found),
         "crossings": [_pair(one) for one in answer.pairs],
         "models": [
             {"side": side, "engine": name} | _model(one)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gridbench.datagrid.crossover import result_kind
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.options import CrossoverParameters
 from gridbench.datagrid.crossover.record import FORM, PlannedSharing, SharingRecord, Side
@@ -16,18 +16,15 @@ from gridbench.datagrid.crossover.saved_models import keep
 from gridbench.datagrid.crossover.sides import ComputeSide, GridPlan, GridSide, plans_of
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
-from gridbench.jsonl_store import Header
 from gridbench.process.leftovers import Leftovers
 from gridbench.run.participants import find_participant
 from gridbench.schema import record_of
-
-if TYPE_CHECKING:
-    from gridbench.pages.document import Document
 
 
 class CrossoverExperiment(Experiment[PlannedSharing, SharingRecord]):
     """All sizes and numbers of readers, on all compute grids and data grids."""
 
+    kind = result_kind
     form = FORM
     name = "crossover"
 
@@ -49,10 +46,16 @@ class CrossoverExperiment(Experiment[PlannedSharing, SharingRecord]):
         """Build the data grids."""
         self._plans = plans_of(self.parameters, bench.console)
 
-    def cases(self, bench: Bench | None = None) -> list[PlannedSharing]:
+    def batches(
+        self, bench: Bench, records: Sequence[SharingRecord]
+    ) -> Iterator[Sequence[PlannedSharing]]:
+        """See `planned`."""
+        del bench, records
+        yield self.planned()
+
+    def planned(self) -> list[PlannedSharing]:
         """All measurements: each round in an order of its own, drawn from the seed, in which those
         of a data grid stand together, as its cluster is started for them."""
-        del bench
         found: list[PlannedSharing] = []
         for number in range(self.parameters.rounds):
             draw = random.Random(f"{self.seed} {number}")
@@ -105,19 +108,6 @@ class CrossoverExperiment(Experiment[PlannedSharing, SharingRecord]):
         if record.side == "compute grid":
             return duration(record.seconds)
         return f"{duration(record.seconds)}, of which reading {duration(record.reading)}"
-
-    def document(self, header: Header, records: list[SharingRecord]) -> Document:
-        """The times of both sides, and where they cross."""
-        from gridbench.datagrid.crossover.document import document_of
-
-        return document_of(header, records)
-
-    def to_record(self, records: list[SharingRecord]) -> dict[str, Any]:
-        """Measurements, crossings and models."""
-        from gridbench.datagrid.crossover.document import to_record
-
-        measurements = [asdict(one) for one in records]
-        return {"measurements": measurements, **to_record(answer_of(records), records)}
 
     def finished(self, folder: Path) -> None:
         """Keep the models for `gridbench advise`."""

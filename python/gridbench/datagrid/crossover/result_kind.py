@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.datagrid.crossover.record import FORM
 from gridbench.errors import InputError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from gridbench.pages.document import Document
 
 title = "gridbench data crossover"
-model = None
+model: str | None = None
 rules = "gridbench.datagrid.crossover.rules"
 compares = True
 holds = FORM.holds
@@ -61,3 +62,13 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
     from gridbench.datagrid.crossover.document import document_of
 
     return document_of(*FORM.read(only(sources, title)))
+
+
+def to_record(source: Path) -> dict[str, Any]:
+    """Measurements, crossings and models."""
+    from gridbench.datagrid.crossover.answer import answer_of
+    from gridbench.datagrid.crossover.document import answer_values
+
+    found = FORM.read(source)[1]
+    measurements = [asdict(one) for one in found]
+    return {"measurements": measurements, **answer_values(answer_of(found), found)}
