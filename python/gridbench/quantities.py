@@ -390,6 +390,20 @@ class ListOf(Quantity[tuple[T, ...]]):
         return tuple(sorted(found) if self.ascending else found)
 
 
+class Each(Quantity[tuple[T, ...]]):
+    """Several values, each of them an argument or an option of its own."""
+
+    name = "list"
+
+    def __init__(self, one: Quantity[T]) -> None:
+        """`one`: the quantity of each."""
+        self.one = one
+
+    def read(self, value: Any, folder: Path | None = None) -> tuple[T, ...]:
+        """The values."""
+        return tuple(self.one.read(each, folder) for each in value)
+
+
 class Texts(Quantity[tuple[str, ...]]):
     """A list of texts, numbers as they are written, each once."""
 

@@ -70,6 +70,8 @@ class Declaration:
     """Another name in configuration files and the environment."""
     record: str = ""
     """The name under which results keep it; empty: they don't."""
+    required: bool = False
+    """The command line must have it."""
 
     def key(self, field: str) -> str:
         """Its name in files: that of the option, without dashes before it."""
@@ -132,9 +134,9 @@ def argument(
     in_files: bool = True,
     older_name: str = "",
     record: str = "",
+    required: bool = False,
 ) -> Any:
-    """A parameter that is an argument of the command, which may be left out; `multiple`: it takes
-    any number of words."""
+    """A parameter that is an argument of the command; `multiple`: it takes any number of words."""
     declared = Declaration(
         flags=(),
         quantity=quantity,
@@ -143,6 +145,7 @@ def argument(
         in_files=in_files,
         older_name=older_name,
         record=record,
+        required=required,
     )
     return dataclasses.field(default=default, metadata={_KEY: declared})
 
@@ -198,7 +201,7 @@ def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Comman
     if not one.flags:
         return click.argument(
             name,
-            required=False,
+            required=one.required,
             metavar=one.metavar,
             type=kind,
             nargs=-1 if one.multiple else 1,

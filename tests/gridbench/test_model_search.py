@@ -22,6 +22,7 @@ from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
 from gridbench.model.kind import ModelSubjects
 from gridbench.model.model import model_of
 from gridbench.model.observation import Observation, RunTimes, Situation
+from gridbench.model.options import ModelParameters
 from gridbench.model.terms import Shape, Term, terms_of
 from gridbench.pages.document import Document
 from gridbench.printing import Printing
@@ -354,19 +355,23 @@ def test_who_fits_a_model_sees_which_search_goes_on() -> None:
     watch(3, 3)
     assert told == ["to all runs", "search 1 of 3", "search 3 of 3", "search 3 of 3"]
     # Unless it is not wanted, measurements are held out.
-    assert command.ModelRequest(folders=()).test
+    assert ModelParameters().test
 
 
 def _fitted(
-    monkeypatch: pytest.MonkeyPatch, *subjects: Fits, left_out: int = 0, **more: Any
+    monkeypatch: pytest.MonkeyPatch,
+    *subjects: Fits,
+    left_out: int = 0,
+    out: Path | None = None,
+    as_json: bool = False,
 ) -> Callable[[], int]:
     """`gridbench model` on measurements of these engines."""
     why = Counter({"it is not complete": left_out} if left_out else {})
     found = ModelSubjects(subjects=subjects, noun="run", left_out=why)  # type: ignore[arg-type]
     kind = SimpleNamespace(read=lambda _: found)
     monkeypatch.setattr(command, "kind_of", lambda _: kind)
-    request = command.ModelRequest(folders=(Path("runs"),), test=False, **more)
-    return lambda: command.fit_models(request)
+    parameters = ModelParameters(folders=(Path("runs"),), test=False, out=out)
+    return lambda: command.fit_models(parameters, Printing(as_json=as_json))
 
 
 @dataclass(frozen=True)
@@ -445,7 +450,7 @@ def test_models_are_saved_and_told_as_json(
     monkeypatch.setattr(command, "save", lambda _, models, path: saved.append((len(models), path)))
     monkeypatch.setattr(command, "document", lambda _, models: {"models": len(models)})
     path = tmp_path / "model.json"
-    fit = _fitted(monkeypatch, Fits("one"), Fits("two"), out=path, printing=Printing(as_json=True))
+    fit = _fitted(monkeypatch, Fits("one"), Fits("two"), out=path, as_json=True)
     assert fit() == 0
     assert saved == [(2, path)]
     printed = capsys.readouterr()

@@ -11,9 +11,11 @@ import pytest
 
 from gridbench.analysis.transfer import bytes_per_second
 from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN, WHOLE_RUN_SLIDES, ninfg, symphony
+from gridbench.pages.markdown import markdown_page
+from gridbench.printing import Printing
 from gridbench.published import command
-from gridbench.published import command as catalogue
 from gridbench.published.command import TABLES, chosen
+from gridbench.published.document import document_of
 from gridbench.published.figures import (
     Computed,
     PredictedTable,
@@ -25,7 +27,7 @@ from gridbench.published.figures import (
     megabytes,
     table,
 )
-from gridbench.published.present import markdown
+from gridbench.published.options import PublishedParameters
 from running import REPOSITORY, Run
 
 FIGURES = {
@@ -183,7 +185,7 @@ def test_a_beginning_stands_for_all_that_continue_it() -> None:
 
 def test_the_page_in_the_documentation_is_up_to_date() -> None:
     page = (REPOSITORY / "docs" / "published.md").read_text(encoding="utf-8")
-    assert page == markdown(chosen([]))
+    assert page == markdown_page(document_of(chosen([])))
 
 
 def test_the_program_shows_a_table(gridbench: Run) -> None:
@@ -194,7 +196,7 @@ def test_the_program_shows_a_table(gridbench: Run) -> None:
     assert ["1 MB", "rate, Mbit/s", "377", "377.4", "+0.4", "yes"] in lines
     assert done.stdout.splitlines()[-1] == (
         "7 figures recomputed: 6 agree to their rounding, 0 within that of the inputs, "
-        "1 do not follow from the inputs (exceptions), 0 differ"
+        "1 do not follow from the inputs (exceptions), 0 differ."
     )
 
 
@@ -211,9 +213,10 @@ def test_the_program_gives_all_values_as_json(gridbench: Run) -> None:
 
 def test_the_program_writes_the_page(gridbench: Run, tmp_path: Path) -> None:
     done = gridbench("published", "5.5.4-1", "--out", "page.md")
-    assert (done.returncode, done.stdout) == (0, "page: page.md\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "page: page.md\n")
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "| 10 MB, 1200 tasks | rate, Mbit/s | 593 | 592.6 | -0.4 | yes |" in page
+    assert page.startswith("# Published figures, recomputed\n\n9 figures recomputed: ")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +246,7 @@ def test_a_figure_that_differs_is_the_exit_status(
 ) -> None:
     made = reproduced("5.5.4-1")
     wrong = replace(made, figures=(replace(made.figures[0], theirs=Printed("999")),))
-    monkeypatch.setitem(catalogue.TABLES, "5.5.4-1", lambda: wrong)
-    assert command.show_published(command.PublishedRequest(tables=["5.5.4-1"])) == 1
+    monkeypatch.setitem(command.TABLES, "5.5.4-1", lambda: wrong)
+    assert command.show_published(PublishedParameters(tables=("5.5.4-1",)), Printing()) == 1
     assert "1 differ" in capsys.readouterr().out
-    assert command.show_published(command.PublishedRequest(tables=["5.5.4-2"])) == 0
+    assert command.show_published(PublishedParameters(tables=("5.5.4-2",)), Printing()) == 0

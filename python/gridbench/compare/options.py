@@ -25,22 +25,13 @@ from gridbench.quantities import (
     TEXT,
     Count,
     Duration,
+    Each,
     PathText,
     Quantity,
 )
 from gridbench.schema import argument, option, read_parameters, record_of
 from gridbench.shared_options import ResultsOptions, experiment_options
 from gridbench.workload.numbers import LONGEST_TIME
-
-
-class CommandTexts(Quantity[tuple[str, ...]]):
-    """Several texts, each an argument or option of its own."""
-
-    name = "texts"
-
-    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
-        """The texts."""
-        return tuple(TEXT.read(one, folder) for one in value)
 
 
 class ParameterLists(Quantity[Mapping[str, tuple[str, ...]]]):
@@ -81,12 +72,10 @@ class InputFile(PathText):
 class ComparisonParameters:
     """Which commands are compared, and how they are run."""
 
-    lines: tuple[str, ...] = argument(
-        CommandTexts(), metavar="COMMAND...", default=(), multiple=True
-    )
+    lines: tuple[str, ...] = argument(Each(TEXT), metavar="COMMAND...", default=(), multiple=True)
     names: tuple[str, ...] = option(
         "--name",
-        CommandTexts(),
+        Each(TEXT),
         metavar="NAME",
         help="Name of a command in the results; give one for each.",
         default=(),

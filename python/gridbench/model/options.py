@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gridbench.command_line import CommandWithExamples
 from gridbench.printing import Printing, printing_options
+from gridbench.quantities import FLAG, PATH, TEXT, Each
+from gridbench.schema import argument, option, options_of, read_parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelParameters:
+    """Which models are fitted, and to what."""
+
+    folders: tuple[Path, ...] = argument(
+        Each(PATH), metavar="FOLDER|LOG...", default=(), multiple=True, required=True
+    )
+    engines: tuple[str, ...] = option(
+        "--engine",
+        Each(TEXT),
+        metavar="NAME",
+        help="Engine, or task of synchronised rounds, to fit a model of; may be given several"
+        " times.",
+        default=(),
+        default_text="all",
+        multiple=True,
+    )
+    test: bool = option(
+        "--test/--no-test",
+        FLAG,
+        help="Hold out measurements, fit to the others, and show the errors.",
+        default=True,
+    )
+    out: Path | None = option("--out", PATH, metavar="FILE.json", help="Keep the models.")
 
 
 @click.command(
@@ -21,35 +51,9 @@ from gridbench.printing import Printing, printing_options
         "gridbench model *.log --out old.json",
     ),
 )
-@click.argument(
-    "folders", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="FOLDER|LOG..."
-)
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help="Engine, or task of synchronised rounds, to fit a model of; may be given several times."
-    " [default: all]",
-)
-@click.option(
-    "--test/--no-test",
-    default=True,
-    show_default=True,
-    help="Hold out measurements, fit to the others, and show the errors.",
-)
+@options_of(ModelParameters)
 @printing_options
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep the models."
-)
-def model(
-    *,
-    folders: tuple[Path, ...],
-    engines: tuple[str, ...],
-    test: bool,
-    out: Path | None,
-    printing: Printing,
-) -> None:
+def model(*, given: dict[str, Any], printing: Printing) -> None:
     """Fit a model of each engine to the results in FOLDERs, all of one kind, or to task LOGs.
 
     Runs of tasks (gridbench run and scenario): the model follows every task through client,
@@ -69,10 +73,6 @@ def model(
     `gridbench simulate --profile FILE.json --case` predicts other cases. Exit status 1 says
     that too little was measured of one of several engines.
     """
-    from gridbench.model.command import ModelRequest, fit_models
+    from gridbench.model.command import fit_models
 
-    sys.exit(
-        fit_models(
-            ModelRequest(folders=folders, engines=engines, test=test, out=out, printing=printing)
-        )
-    )
+    sys.exit(fit_models(read_parameters(ModelParameters, given), printing))

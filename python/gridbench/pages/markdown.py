@@ -23,6 +23,11 @@ def markdown(document: Document) -> str:
     return "\n".join(_lines(document)).rstrip() + "\n"
 
 
+def markdown_page(document: Document) -> str:
+    """The same as a page of its own, with the heading."""
+    return f"# {escaped(document.heading)}\n\n{markdown(document)}"
+
+
 def _lines(document: Document) -> Iterator[str]:
     for sentence in document.sentences:
         yield from (escaped(sentence), "")

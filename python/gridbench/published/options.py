@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gridbench.command_line import CommandWithExamples
-from gridbench.printing import json_option
+from gridbench.printing import Printing, printing_options
+from gridbench.quantities import PATH, TEXT, Each
+from gridbench.schema import argument, option, options_of, read_parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedParameters:
+    """Which tables are shown, and where."""
+
+    tables: tuple[str, ...] = argument(Each(TEXT), metavar="[TABLE]...", default=(), multiple=True)
+    """Names, or beginnings of names; none: all."""
+    out: Path | None = option(
+        "--out",
+        PATH,
+        metavar="FILE.md",
+        help="Write a page in Markdown instead of printing tables.",
+    )
 
 
 @click.command(
@@ -19,15 +37,9 @@ from gridbench.printing import json_option
         "gridbench published model --json",
     ),
 )
-@click.argument("tables", nargs=-1, metavar="[TABLE]...")
-@json_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE.md",
-    help="Write a page in Markdown instead of printing tables.",
-)
-def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> None:
+@options_of(PublishedParameters)
+@printing_options
+def published(*, given: dict[str, Any], printing: Printing) -> None:
     """Show the figures of the original report, recomputed.
 
     Figures that follow from others, such as transfer rates, lines and estimates, are recomputed
@@ -38,6 +50,6 @@ def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> No
 
     Exit status 1 says that a figure differs from the recomputed one for no known reason.
     """
-    from gridbench.published.command import PublishedRequest, show_published
+    from gridbench.published.command import show_published
 
-    sys.exit(show_published(PublishedRequest(tables=tables, as_json=as_json, out=out)))
+    sys.exit(show_published(read_parameters(PublishedParameters, given), printing))

@@ -22,8 +22,9 @@ from gridbench.quantities import (
     FLAG,
     PATH,
     ROUNDS,
+    TEXT,
     TIME_SCALE,
-    Quantity,
+    Each,
     Texts,
     words,
 )
@@ -42,17 +43,6 @@ if TYPE_CHECKING:
     from gridbench.workload.workload import Workload
 
 ROUNDS_LIMIT = 300.0
-
-
-class Words(Quantity[tuple[str, ...]]):
-    """Words as they are given."""
-
-    name = "words"
-
-    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
-        """The words."""
-        del folder
-        return tuple(map(str, value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +110,7 @@ class RunParameters(TaskRunOptions):
     """Which tasks run on which engines, where and how often."""
 
     named: tuple[str, ...] = argument(
-        Words(), metavar="[SETUP.xml] [ENGINE]...", default=(), multiple=True
+        Each(TEXT), metavar="[SETUP.xml] [ENGINE]...", default=(), multiple=True
     )
     cores: int | None = option(
         "--cores",

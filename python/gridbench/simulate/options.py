@@ -14,21 +14,10 @@ from gridbench.command_line import CommandWithExamples
 from gridbench.engines.names import DEFAULT_ENGINE
 from gridbench.links.options import DEFAULT_LINK
 from gridbench.printing import Printing, printing_options
-from gridbench.quantities import FLAG, PATH, SECONDS, SIZE, TEXT, Count, Quantity
+from gridbench.quantities import FLAG, PATH, SECONDS, SIZE, TEXT, Count, Each
 from gridbench.schema import declarations, option, options_of, read_parameters
 
 _TASKS_PER_CORE = 10
-
-
-class _CaseTexts(Quantity[tuple[str, ...]]):
-    """Values of parameters, as they are written."""
-
-    name = "cases"
-
-    def read(self, value: Any, folder: Path | None = None) -> tuple[str, ...]:
-        """The texts, whose commas stand between values."""
-        del folder
-        return tuple(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +121,7 @@ class SimulationParameters:
     )
     cases: tuple[str, ...] = option(
         "--case",
-        _CaseTexts(),
+        Each(TEXT),
         metavar="WHAT=LIST",
         help="Predict cases by a fitted model, with a range: cores, tasks, sleep, input, shared,"
         " output of tasks; clients, size, operations of a data grid; workers of synchronised"
