@@ -86,9 +86,19 @@ class PlannedCase:
     __slots__ = ()
 
     @property
+    def planned_fields(self) -> dict[str, Any]:
+        """The fields of the planned case."""
+        return {name: getattr(self, name) for name in _key_of(type(self))}
+
+    @property
     def identity(self) -> tuple[Hashable, ...]:
         """The resume key: the same of a planned case and of its record."""
-        return tuple(getattr(self, name) for name in _key_of(type(self)))
+        return self.key_without()
+
+    def key_without(self, *names: str) -> tuple[Hashable, ...]:
+        """The resume key without some fields, such as `repeat`, to group cases."""
+        kept = (value for name, value in self.planned_fields.items() if name not in names)
+        return tuple(map(_hashable, kept))
 
 
 _keys: dict[type[Any], tuple[str, ...]] = {}
@@ -99,6 +109,10 @@ def _key_of(kind: type[Any]) -> tuple[str, ...]:
         planned = next(one for one in kind.__mro__ if PlannedCase in one.__bases__)
         _keys[kind] = tuple(one.name for one in fields(planned))
     return _keys[kind]
+
+
+def _hashable(value: Any) -> Hashable:
+    return tuple(sorted(value.items())) if isinstance(value, dict) else value
 
 
 class RecordFile(Generic[R]):

@@ -17,8 +17,8 @@ from gridbench.datagrid.options import DataGridParameters
 from gridbench.datagrid.plan import (
     LEAST_MEMORY,
     MOST_MEMORY,
+    DataGridOrder,
     DataGridWork,
-    PlannedDataGridCase,
     default_member_memory,
 )
 from gridbench.datagrid.presets import MIXES
@@ -39,10 +39,10 @@ PLAIN = TaskParameters(
 
 def wanted(
     own: TaskParameters, *, manifest: DataGridManifest = GRID, kill: tuple[int, ...] = ()
-) -> PlannedDataGridCase:
-    return PlannedDataGridCase(
+) -> DataGridOrder:
+    return DataGridOrder.of(
+        DataGridWorkload(parameters=own),
         engine="grid",
-        workload=DataGridWorkload(parameters=own),
         repeat=0,
         kill=kill,
         members=own.mnodes if manifest.members else 0,

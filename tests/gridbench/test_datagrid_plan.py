@@ -17,8 +17,8 @@ from gridbench.datagrid.engine import DataGridEngine, DataGridManifest
 from gridbench.datagrid.options import DataGridParameters, Offered
 from gridbench.datagrid.plan import (
     MOST_PROCESSES,
+    DataGridOrder,
     DataGridWork,
-    PlannedDataGridCase,
     measured_disturbed,
     missing,
     plan_of,
@@ -71,22 +71,13 @@ def with_members(*counts: int) -> list[DataGridWorkload]:
 
 
 def case_of(
-    wanted: PlannedDataGridCase, *, operations: int = 1000, seconds: float = 2.0, **more: Any
+    wanted: DataGridOrder, *, operations: int = 1000, seconds: float = 2.0, **more: Any
 ) -> DataGridCase:
     """The record of a case that was wanted, as it is read back from a file."""
     found = DataGridCase(
-        engine=wanted.engine,
+        **wanted.planned_fields,
         title="Grid",
         version="1",
-        label=wanted.workload.label,
-        scenario=wanted.workload.scenario,
-        parameters=wanted.workload.parameters.to_dict(),
-        repeat=wanted.repeat,
-        loop=wanted.loop,
-        rate=wanted.rate,
-        updates=wanted.updates,
-        mix=None if wanted.workload.mix is None else dict(wanted.workload.mix),
-        kill=wanted.kill,
         processes=wanted.processes,
         at="2026-01-01T00:00:00",
         status=more.pop("status", "done"),
@@ -97,7 +88,7 @@ def case_of(
     return from_record(DataGridCase, json.loads(json.dumps(asdict(found))))
 
 
-def wanted_of(*workloads: DataGridWorkload, **more: Any) -> list[PlannedDataGridCase]:
+def wanted_of(*workloads: DataGridWorkload, **more: Any) -> list[DataGridOrder]:
     return list(plan_of(work(*workloads, **more)).wanted)
 
 
@@ -210,6 +201,15 @@ def test_a_case_has_the_identity_of_its_record() -> None:
     assert len({one.identity for one in found}) == len(found)
     for one in found:
         assert one.identity == case_of(one).identity
+
+
+def test_records_without_a_share_are_resumed() -> None:
+    for one in wanted_of(offered=(Offered(rate=333.25),)):
+        older = asdict(case_of(one))
+        del older["share"]
+        found = from_record(DataGridCase, json.loads(json.dumps(older)))
+        assert found == case_of(one)
+        assert missing([one], [found]) == []
 
 
 def test_what_is_done_is_not_missing_and_what_failed_is() -> None:

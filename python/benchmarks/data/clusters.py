@@ -15,7 +15,7 @@ from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.engine import find_engine
 from gridbench.datagrid.figures import unsteady, verdict
 from gridbench.datagrid.options import DataGridParameters
-from gridbench.datagrid.plan import DataGridWork, PlannedDataGridCase, WarmUpLimits
+from gridbench.datagrid.plan import DataGridOrder, DataGridWork, WarmUpLimits
 from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.session import DataGridSession, open_session
 from gridbench.datagrid.windows import steadiness
@@ -52,12 +52,12 @@ def session_for(engine: str, warm: float = 20.0, **chosen: Any) -> Iterator[Data
         yield session
 
 
-def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> PlannedDataGridCase:
+def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> DataGridOrder:
     """A case of it."""
     has_members = find_engine(engine).manifest.members
-    return PlannedDataGridCase(
+    return DataGridOrder.of(
+        workload,
         engine=engine,
-        workload=workload,
         repeat=0,
         members=workload.parameters.mnodes if has_members else 0,
         processes=processes,
@@ -65,7 +65,7 @@ def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> Plann
 
 
 def measured(
-    session: DataGridSession, one: PlannedDataGridCase, cluster: DataGridCluster
+    session: DataGridSession, one: DataGridOrder, cluster: DataGridCluster
 ) -> DataGridCase:
     """What came of it. RuntimeError if it failed, or if the data are not right."""
     case = session.measure(one, cluster)

@@ -24,7 +24,7 @@ from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values
 from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.figures import quantile, throughput
-from gridbench.datagrid.plan import PlannedDataGridCase
+from gridbench.datagrid.plan import DataGridOrder
 from gridbench.datagrid.record import Counted
 from gridbench.datagrid.record import DataGridCase as Record
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
@@ -33,7 +33,7 @@ from gridbench.formats import percent
 _OBJECTS = 10_000
 
 
-def _reading(engine: str, clients: int, reads: int, processes: int = 1) -> PlannedDataGridCase:
+def _reading(engine: str, clients: int, reads: int, processes: int = 1) -> DataGridOrder:
     """A case in which each client reads objects of 1 KB."""
     parameters = TaskParameters(
         nnodes=clients, mnodes=MEMBERS, ntasks=5 * clients, nrepeats=-(-reads // 5),

@@ -160,7 +160,7 @@ def repeats_of(cases: Iterable[DataGridCase]) -> list[RepeatedCase]:
     """All cases, by scenario, label, size, clients and members, with products side by side."""
     groups: dict[tuple[object, ...], list[DataGridCase]] = {}
     for case in cases:
-        groups.setdefault(case.identity[:-1], []).append(case)
+        groups.setdefault(case.key_without("repeat"), []).append(case)
     titles = list(dict.fromkeys(group[0].title for group in groups.values()))
     labels = sorted({group[0].label for group in groups.values()}, key=_label_place)
     ordered = sorted(

@@ -201,13 +201,12 @@ def _apart(sweep: DataGridSweep, all_sweeps: Sequence[DataGridSweep]) -> tuple[A
 def _alike(group: RepeatedCase, axis: Axis) -> tuple[object, ...]:
     """What has to be the same in all cases of a sweep."""
     case = group.case
-    _, label, scenario, _, how, _ = case.identity
-    if scenario is None:
+    if case.scenario is None:
         left_out = {axis, *_WITH[axis]}
         others = tuple(sorted((k, v) for k, v in case.parameters.items() if k not in left_out))
     else:
         others = tuple((name, case.parameters.get(name, 0)) for name in AXES if name != axis)
-    return case.engine, label, scenario, others, how
+    return *case.key_without("parameters", "repeat"), others
 
 
 def _line(points: Sequence[tuple[float, float]]) -> SizeFit | None:
@@ -264,7 +263,4 @@ def compared_loops(groups: Sequence[RepeatedCase]) -> list[LoopComparison]:
 
 
 def _without_loop(group: RepeatedCase) -> tuple[object, ...]:
-    case = group.case
-    engine, label, scenario, parameters, _, _ = case.identity
-    mix = None if case.mix is None else tuple(sorted(case.mix.items()))
-    return engine, label, scenario, parameters, case.updates, mix, case.kill
+    return group.case.key_without("loop", "rate", "share", "repeat")

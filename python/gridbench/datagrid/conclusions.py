@@ -68,7 +68,7 @@ def races(groups: Sequence[RepeatedCase]) -> list[list[RepeatedCase]]:
         case = group.case
         # A comparison is of what is usual, if there is anything.
         shapes = found.setdefault((case.label, case.variant), {})
-        shapes.setdefault(case.identity[1:-1], []).append(group)
+        shapes.setdefault(case.key_without("engine", "repeat"), []).append(group)
     chosen = []
     labels = {label for label, how in found if not how}
     for (label, how), shapes in found.items():

@@ -22,8 +22,8 @@ from gridbench.datagrid.options import (
     YcsbParameters,
 )
 from gridbench.datagrid.plan import (
+    DataGridOrder,
     DataGridWork,
-    PlannedDataGridCase,
     WarmUpLimits,
     missing,
     plan_of,
@@ -137,7 +137,7 @@ def _memory(work: DataGridWork, engine: DataGridEngine, own: TaskParameters) -> 
     return work.memory_of(own.mnodes if engine.manifest.members else 1)
 
 
-class DataGridExperiment(Experiment[PlannedDataGridCase, DataGridCase]):
+class DataGridExperiment(Experiment[DataGridOrder, DataGridCase]):
     """Cases of all workloads, data grids and loops."""
 
     kind = result_kind
@@ -188,20 +188,20 @@ class DataGridExperiment(Experiment[PlannedDataGridCase, DataGridCase]):
 
     def batches(
         self, bench: Bench, records: Sequence[DataGridCase]
-    ) -> Iterator[Sequence[PlannedDataGridCase]]:
+    ) -> Iterator[Sequence[DataGridOrder]]:
         """See `plan_of`."""
         del bench, records
         yield self._plan.wanted
 
     def missing(
-        self, cases: Sequence[PlannedDataGridCase], records: list[DataGridCase], policy: Policy
-    ) -> Sequence[PlannedDataGridCase]:
+        self, cases: Sequence[DataGridOrder], records: list[DataGridCase], policy: Policy
+    ) -> Sequence[DataGridOrder]:
         """What was disturbed is measured again, unless that is accepted."""
         return missing(cases, records, accepted=policy.accept)
 
     def without(
-        self, cases: Iterable[PlannedDataGridCase], failed: Sequence[PlannedDataGridCase]
-    ) -> list[PlannedDataGridCase]:
+        self, cases: Iterable[DataGridOrder], failed: Sequence[DataGridOrder]
+    ) -> list[DataGridOrder]:
         """Open loops that need the rate of a failed closed one are left out with it, and so are
         the cases of engines that cannot be used."""
         return [one for one in without(cases, failed) if one.engine not in self._unusable]
@@ -212,17 +212,15 @@ class DataGridExperiment(Experiment[PlannedDataGridCase, DataGridCase]):
         if self._unusable:
             raise next(iter(self._unusable.values()))
 
-    def ready(
-        self, case: PlannedDataGridCase, records: list[DataGridCase]
-    ) -> PlannedDataGridCase | str:
+    def ready(self, case: DataGridOrder, records: list[DataGridCase]) -> DataGridOrder | str:
         """With the rate of its open loop."""
         return with_rate(case, records) or "its closed loop was not measured"
 
-    def group(self, case: PlannedDataGridCase) -> Hashable:
+    def group(self, case: DataGridOrder) -> Hashable:
         """The cluster of one engine may not start; others may."""
         return case.engine
 
-    def run(self, case: PlannedDataGridCase, bench: Bench) -> DataGridCase:
+    def run(self, case: DataGridOrder, bench: Bench) -> DataGridCase:
         """Run a case, on the cluster that runs if it is the right one and whole."""
         if self._session is None:
             self._session = bench.stack.enter_context(
@@ -375,7 +373,7 @@ def list_cases(work: DataGridWork, printing: Printing) -> None:
     printing.document(lambda: {"cases": rows, "skipped": skipped, "cautions": cautions})
 
 
-def _row(work: DataGridWork, engine: DataGridEngine, wanted: PlannedDataGridCase) -> dict[str, Any]:
+def _row(work: DataGridWork, engine: DataGridEngine, wanted: DataGridOrder) -> dict[str, Any]:
     manifest, memory = engine.manifest, work.memory_of(wanted.members)
     workload = wanted.workload
     need = need_of(wanted, manifest, work.parameters.backups)

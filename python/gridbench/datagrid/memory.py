@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gridbench.datagrid.engine import MB, DataGridManifest
-from gridbench.datagrid.plan import PlannedDataGridCase
+from gridbench.datagrid.plan import DataGridOrder
 from gridbench.datagrid.workload import TaskParameters
 from gridbench.errors import InputError
 from gridbench.formats import counted, size
@@ -38,7 +38,7 @@ class MemoryNeed:
     """Of the heap of each client process."""
 
 
-def need_of(wanted: PlannedDataGridCase, manifest: DataGridManifest, backups: int) -> MemoryNeed:
+def need_of(wanted: DataGridOrder, manifest: DataGridManifest, backups: int) -> MemoryNeed:
     """What a case needs at most. `backups`: copies beside the first one, as asked for."""
     workload = wanted.workload
     own = workload.parameters
@@ -68,7 +68,7 @@ def capacity(own: TaskParameters, manifest: DataGridManifest, backups: int, memo
 
 
 def check_members(
-    wanted: PlannedDataGridCase, manifest: DataGridManifest, backups: int, memory: int
+    wanted: DataGridOrder, manifest: DataGridManifest, backups: int, memory: int
 ) -> None:
     """InputError if members of so many bytes cannot hold what the case has in the end."""
     need = need_of(wanted, manifest, backups).member
@@ -89,7 +89,7 @@ def check_members(
 
 
 def check_machine(
-    wanted: PlannedDataGridCase,
+    wanted: DataGridOrder,
     manifest: DataGridManifest,
     backups: int,
     memory: int,
@@ -110,7 +110,7 @@ def check_machine(
 
 
 def machine_need(
-    wanted: PlannedDataGridCase, manifest: DataGridManifest, backups: int, memory: int
+    wanted: DataGridOrder, manifest: DataGridManifest, backups: int, memory: int
 ) -> int:
     """Bytes of all processes of a case together, members having so many each."""
     members = wanted.members * (memory if manifest.divided else memory + _OUTSIDE)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.options import DataGridParameters, Offered
-from gridbench.datagrid.record import DataGridCase, Loop, Updates
+from gridbench.datagrid.record import DataGridCase, PlannedDataGridCase
 from gridbench.datagrid.workload import DataGridWorkload
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted, rounded
@@ -114,21 +114,10 @@ _REMEDY = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedDataGridCase:
-    """A case before it is run."""
+class DataGridOrder(PlannedDataGridCase):
+    """A planned case with what running it needs."""
 
-    engine: str
-    """Its name."""
     workload: DataGridWorkload
-    repeat: int
-    """From 0."""
-    loop: Loop = "closed"
-    rate: float | None = None
-    """Operations per second that are offered (open loop); None: it depends on `share`."""
-    share: float | None = None
-    """Of the throughput of the closed loop; see `with_rate`."""
-    updates: Updates = "plain"
-    kill: tuple[int, ...] = ()
     members: int
     """Of the cluster that it needs; 0: its data grid has none, whatever MNodes is."""
     processes: int
@@ -139,15 +128,21 @@ class PlannedDataGridCase:
         """Cases after each other with the same one can share a cluster."""
         return self.engine, self.members
 
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """As that of its record; with a share that of no record, until its rate is known."""
-        own = self.workload
-        mix = None if own.mix is None else tuple(sorted(own.mix.items()))
-        parameters = tuple(sorted(own.parameters.to_dict().items()))
-        rate = self.rate if self.share is None else (self.rate, self.share)
-        how = self.loop, rate, self.updates, mix, self.kill
-        return self.engine, own.label, own.scenario, parameters, how, self.repeat
+    @classmethod
+    def of(
+        cls, workload: DataGridWorkload, *, members: int, processes: int, **planned: Any
+    ) -> DataGridOrder:
+        """The order of a workload; `planned`: the other fields of the planned case."""
+        return cls(
+            workload=workload,
+            label=workload.label,
+            scenario=workload.scenario,
+            parameters=workload.parameters.to_dict(),
+            mix=None if workload.mix is None else dict(workload.mix),
+            members=members,
+            processes=processes,
+            **planned,
+        )
 
     def told(self) -> str:
         """In words, on one line."""
@@ -168,8 +163,8 @@ class PlannedDataGridCase:
 class DataGridPlan:
     """What is asked for."""
 
-    wanted: tuple[PlannedDataGridCase, ...]
-    skipped: tuple[tuple[PlannedDataGridCase, str], ...] = ()
+    wanted: tuple[DataGridOrder, ...]
+    skipped: tuple[tuple[DataGridOrder, str], ...] = ()
     """Cases that their engine cannot have, and why."""
 
 
@@ -180,8 +175,8 @@ def plan_of(work: DataGridWork) -> DataGridPlan:
     engine. Within a repeat a cluster is started once for all cases of an engine with so many
     members. InputError if there is none that its data grid can have.
     """
-    wanted: list[PlannedDataGridCase] = []
-    skipped: list[tuple[PlannedDataGridCase, str]] = []
+    wanted: list[DataGridOrder] = []
+    skipped: list[tuple[DataGridOrder, str]] = []
     by_members = sorted(work.workloads, key=lambda one: one.parameters.mnodes)
     for repeat in range(work.parameters.rounds):
         for engine in _turned(work.engines, repeat):
@@ -222,9 +217,7 @@ def _why_not_killed(work: DataGridWork, members: int) -> str:
     return ""
 
 
-def with_rate(
-    wanted: PlannedDataGridCase, cases: Iterable[DataGridCase]
-) -> PlannedDataGridCase | None:
+def with_rate(wanted: DataGridOrder, cases: Iterable[DataGridCase]) -> DataGridOrder | None:
     """The case with the rate that it offers, of which a share may be of the throughput that its
     closed loop had when it was first measured undisturbed, or disturbed if it never was, so that
     all repeats offer the same; None if it has not been."""
@@ -242,8 +235,8 @@ def with_rate(
 
 
 def missing(
-    wanted: Iterable[PlannedDataGridCase], cases: Iterable[DataGridCase], *, accepted: bool = False
-) -> list[PlannedDataGridCase]:
+    wanted: Iterable[DataGridOrder], cases: Iterable[DataGridCase], *, accepted: bool = False
+) -> list[DataGridOrder]:
     """Those without a record of a case that went well, with their rates as far as they are known.
     What failed is among them, and what other programs disturbed, if that was not `accepted`."""
     records = list(cases)
@@ -256,8 +249,8 @@ def missing(
 
 
 def without(
-    wanted: Iterable[PlannedDataGridCase], failed: Iterable[PlannedDataGridCase]
-) -> list[PlannedDataGridCase]:
+    wanted: Iterable[DataGridOrder], failed: Iterable[DataGridOrder]
+) -> list[DataGridOrder]:
     """Those that are left without some that failed, and without open loops that would need these
     for their rates."""
     out = {one.identity for one in failed}
@@ -268,7 +261,7 @@ def without(
     ]
 
 
-def _closed(wanted: PlannedDataGridCase) -> tuple[object, ...]:
+def _closed(wanted: DataGridOrder) -> tuple[object, ...]:
     """The identity of the closed loop that its rate is a share of."""
     return replace(wanted, loop="closed", share=None, repeat=0).identity
 
@@ -284,16 +277,16 @@ def _wanted(
     workload: DataGridWorkload,
     offered: Offered,
     repeat: int,
-) -> PlannedDataGridCase:
+) -> DataGridOrder:
     members = workload.parameters.mnodes if engine.manifest.members else 0
     if members:
         here = usable_processors() if near(work.where) else MOST_PROCESSES
         processes = work.parameters.processes or min(MOST_PROCESSES, here)
     else:  # all data are in the client's own process
         processes = 1
-    return PlannedDataGridCase(
+    return DataGridOrder.of(
+        workload,
         engine=engine.name,
-        workload=workload,
         repeat=repeat,
         loop="closed" if offered is _CLOSED else "open",
         rate=offered.rate,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gridbench.datagrid.workload import label_shown, size_shown
 from gridbench.errors import InputError
 from gridbench.formats import amount, counted
-from gridbench.jsonl_store import ResultsForm
+from gridbench.jsonl_store import PlannedCase, ResultsForm
 from gridbench.quantities import KB
 
 if TYPE_CHECKING:
@@ -155,34 +155,42 @@ class WarmUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataGridCase:
-    """One measurement."""
+class PlannedDataGridCase(PlannedCase):
+    """A case before it is run."""
 
     engine: str
-    title: str
-    """The product's name."""
-    version: str
-    """As the product tells it."""
-    stated: dict[str, str] = field(default_factory=dict)
-    """What its engine.toml says: `version`, and how it is configured (`settings`)."""
     label: str
     """Which part of a scenario: `read`, `update`, `insert`, `ycsb-a`, or empty."""
     scenario: int | None
     """1 to 3; None: a case of the user's own."""
     parameters: dict[str, float]
     """The twelve, by the sources' names; ObjectSize in KB of 1024 bytes, SleepTime in seconds."""
-    scaled: dict[str, str] = field(default_factory=dict)
-    """Parameters that are not the scenario's own, with what the scenario has."""
     repeat: int
     """From 0."""
     loop: Loop = "closed"
     rate: float | None = None
-    """Operations per second that were offered (open loop)."""
+    """Operations per second that are offered (open loop)."""
+    share: float | None = None
+    """The rate as a share of the throughput of the closed loop; None once the rate is known."""
     updates: Updates = "plain"
     mix: dict[str, Any] | None = None
     """Shares of operations and the choice of keys, of a YCSB workload; None: the task."""
     kill: tuple[int, ...] = ()
-    """Members that were to be killed."""
+    """Members to kill."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataGridCase(PlannedDataGridCase):
+    """One measurement."""
+
+    title: str
+    """The product's name."""
+    version: str
+    """As the product tells it."""
+    stated: dict[str, str] = field(default_factory=dict)
+    """What its engine.toml says: `version`, and how it is configured (`settings`)."""
+    scaled: dict[str, str] = field(default_factory=dict)
+    """Parameters that are not the scenario's own, with what the scenario has."""
     backups: int = 1
     """Copies of each object beside the first one."""
     processes: int
@@ -225,14 +233,6 @@ class DataGridCase:
     """Seconds that they collected garbage."""
     load: dict[str, Any] | None = None
     """What other programs did meanwhile, as that of a run's record."""
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """Of all records of a file, one has it."""
-        mix = None if self.mix is None else tuple(sorted(self.mix.items()))
-        parameters = tuple(sorted(self.parameters.items()))
-        how = self.loop, self.rate, self.updates, mix, self.kill
-        return self.engine, self.label, self.scenario, parameters, how, self.repeat
 
     @property
     def clients(self) -> int:

@@ -31,7 +31,7 @@ from gridbench.datagrid.cluster import (
 )
 from gridbench.datagrid.figures import merged
 from gridbench.datagrid.memory import need_of
-from gridbench.datagrid.plan import DataGridWork, PlannedDataGridCase, WarmUpLimits
+from gridbench.datagrid.plan import DataGridOrder, DataGridWork, WarmUpLimits
 from gridbench.datagrid.processes import HostController, ProcessError, Processes
 from gridbench.datagrid.record import (
     WINDOW,
@@ -110,7 +110,7 @@ class DataGridSession:
         self._engines = {engine.name: engine for engine in work.engines}
 
     @contextlib.contextmanager
-    def cluster(self, wanted: PlannedDataGridCase) -> Iterator[DataGridCluster]:
+    def cluster(self, wanted: DataGridOrder) -> Iterator[DataGridCluster]:
         """The cluster that a case needs, while it is active. InputError if it does not start."""
         engine = self._engines[wanted.engine]
         asked = ClusterPlan(
@@ -124,9 +124,7 @@ class DataGridSession:
         with running_cluster(self.processes, asked) as cluster:
             yield cluster
 
-    def bare(
-        self, wanted: PlannedDataGridCase, cluster: DataGridCluster, operations: int
-    ) -> Latencies:
+    def bare(self, wanted: DataGridOrder, cluster: DataGridCluster, operations: int) -> Latencies:
         """What the plainest loop of reads sees, in one thread, of objects that a case of the same
         parameters has left in the cluster. ProcessError if that cannot be."""
         own = wanted.workload.parameters
@@ -146,14 +144,14 @@ class DataGridSession:
             counts=tuple(found["counts"]),
         )
 
-    def client_memory(self, wanted: PlannedDataGridCase) -> int:
+    def client_memory(self, wanted: DataGridOrder) -> int:
         """Bytes of heap of each client process."""
         manifest = self._engines[wanted.engine].manifest
         return need_of(wanted, manifest, self.work.parameters.backups).client
 
     def measure(
         self,
-        wanted: PlannedDataGridCase,
+        wanted: DataGridOrder,
         cluster: DataGridCluster,
         steps: Steps | None = None,
         *,
@@ -173,21 +171,11 @@ class DataGridSession:
             running.found |= {"status": "failed", "why": f"{error} did not answer in time"}
         watch.end()
         watch.look_after()
-        workload = wanted.workload
         return DataGridCase(
-            engine=wanted.engine,
+            **wanted.planned_fields,
             title=cluster.engine.manifest.title,
             stated=cluster.engine.manifest.stated,
-            label=workload.label,
-            scenario=workload.scenario,
-            parameters=workload.parameters.to_dict(),
-            scaled=dict(workload.scaled),
-            repeat=wanted.repeat,
-            loop=wanted.loop,
-            rate=wanted.rate,
-            updates=wanted.updates,
-            mix=None if workload.mix is None else dict(workload.mix),
-            kill=wanted.kill,
+            scaled=dict(wanted.workload.scaled),
             backups=cluster.backups,
             placed=self.hosts.told(away=self.processes.away),
             at=at,
@@ -203,7 +191,7 @@ class _RunningCase:
     def __init__(
         self,
         session: DataGridSession,
-        wanted: PlannedDataGridCase,
+        wanted: DataGridOrder,
         cluster: DataGridCluster,
         steps: Steps | None,
         loads: int,
@@ -297,7 +285,7 @@ class _RunningCase:
             "loop": wanted.loop,
             "rate": wanted.rate,
             "updates": wanted.updates,
-            "mix": wanted.workload.mix,
+            "mix": wanted.mix,
             "window": WINDOW,
         }
 
@@ -331,7 +319,7 @@ class _RunningCase:
         parameters, counts = self._parameters, self.found["counts"]
         stored = parameters.stored
         # Where the keys of a mix's insertions are is its clients' own affair.
-        last = stored + (parameters.inserted if self._wanted.workload.mix is None else 0)
+        last = stored + (parameters.inserted if self._wanted.mix is None else 0)
         expected = stored + counts.inserts
         size = parameters.object_bytes
         doubtful = clients.check([(key, key + 1) for key in self._doubtful], size, _nothing)
@@ -339,7 +327,7 @@ class _RunningCase:
         report = self._counted("checking object", last, _CHECKED)
         checking = clients.check([(0, last)], size, report)
         # Keys of a mix's insertions are not read back with the others.
-        absent = doubtful.missing if self._wanted.workload.mix is None else 0
+        absent = doubtful.missing if self._wanted.mix is None else 0
         self.found["checked"] = Checked(
             expected=expected,
             found=found,

@@ -149,7 +149,7 @@ def results_of_runs(sources: Sequence[Path], scenario: int) -> tuple[Header, lis
     results: list[CaseResult] = []
     for run in runs:
         result = _result(run, scenario)
-        before = [one for one in results if one.identity[:3] == result.identity[:3]]
+        before = [one for one in results if one.key_without("round") == result.key_without("round")]
         results.append(replace(result, round=len(before)))
     header = Header(
         machine={"host": "several, see the runs"},

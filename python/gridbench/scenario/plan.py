@@ -329,10 +329,10 @@ def undecided_engines(
 ) -> dict[tuple[int, str], list[str]]:
     """By scenario and case, the engines that have to run again to decide which of them costs less
     or, with one engine, what it costs. An engine that failed or was skipped in a case does not."""
-    out = {one.identity[:3] for one in results if one.status in ("skipped", "failed")}
+    out = {one.key_without("round") for one in results if one.status in ("skipped", "failed")}
     found: dict[tuple[int, str], dict[str, list[float]]] = {}
     for one in results:
-        if one.engine in engines and one.identity[:3] not in out:
+        if one.engine in engines and one.key_without("round") not in out:
             values = found.setdefault((one.scenario, one.case), {}).setdefault(one.engine, [])
             if one.status == "done" and one.overhead_s is not None:
                 values.append(one.overhead_s)

@@ -22,7 +22,7 @@ from gridbench.datagrid.crossover.record import PlannedSharing, SharingRecord
 from gridbench.datagrid.engine import DataGridEngine, find_engine
 from gridbench.datagrid.memory import check_machine, check_members, need_of
 from gridbench.datagrid.options import DataGridParameters
-from gridbench.datagrid.plan import DataGridWork, PlannedDataGridCase, WarmUpLimits, plan_of
+from gridbench.datagrid.plan import DataGridOrder, DataGridWork, WarmUpLimits, plan_of
 from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.session import DataGridSession, open_session
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
@@ -250,7 +250,7 @@ class GridPlan:
 
     engine: DataGridEngine
     work: DataGridWork
-    cases: Mapping[TaskParameters, PlannedDataGridCase]
+    cases: Mapping[TaskParameters, DataGridOrder]
 
 
 def plans_of(asked: CrossoverParameters, console: Console) -> dict[str, GridPlan]:
@@ -352,7 +352,7 @@ def _plan_of(asked: CrossoverParameters, engine: DataGridEngine) -> GridPlan:
 
 
 def _member_memory(
-    whole: DataGridWork, engine: DataGridEngine, cases: Iterable[PlannedDataGridCase]
+    whole: DataGridWork, engine: DataGridEngine, cases: Iterable[DataGridOrder]
 ) -> int | None:
     """Bytes of each member: enough for the largest data that the machine has room for, as no case
     is to be slow for want of memory; None: as everywhere."""
