@@ -151,7 +151,7 @@ def _run(request: AreaRequest, chosen: Sequence[Area]) -> int:
             measured += rows
             missing |= any(row.problems for row in rows)
             if interrupt.came:
-                kept = f"; --out {request.out} goes on with the rest" if request.out else ""
+                kept = f"; --out {request.out} resumes" if request.out else ""
                 say(console, f"stopped: what was measured stands above{kept}")
                 break
     request.printing.document(whole)

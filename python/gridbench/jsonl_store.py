@@ -313,7 +313,7 @@ def _write(descriptor: int, path: Path, record: dict[str, Any]) -> None:
         raise InputError(
             f"cannot save a result: {error.strerror}",
             file=path,
-            remedy="make room, and run the same again: it goes on with what is missing",
+            remedy="make room, and run the same again: it resumes",
         ) from None
 
 

@@ -423,7 +423,7 @@ class Texts(Quantity[tuple[str, ...]]):
                 raise InputError(
                     f"each {self.noun} must have 1 to {LONGEST_ELEMENT:,} characters and no zero"
                     f" byte, not `{shown(one)}`",
-                    remedy=f"leave out what is no {self.noun}",
+                    remedy="leave that one out",
                 )
         return _checked(found, self.noun)
 
@@ -454,7 +454,7 @@ class Counts(Quantity[tuple[int, ...]]):
                 raise ValueError(f"must not end below its beginning, as `{element}` does")
         except ValueError as error:
             raise InputError(
-                f"a {self.noun} {error}",
+                f"each {self.noun} {error}",
                 remedy="write 56, or 1,2,4, or 2-7, or 7-56:7 for steps of 7",
             ) from None
         return range(low, high + 1, step)

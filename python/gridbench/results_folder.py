@@ -68,4 +68,4 @@ def say_failed_before(console: Console, failed: Sequence[str], noun: str) -> Non
 
 def say_stopped(console: Console, folder: Path) -> None:
     """That the user, or a batch system, has ended it."""
-    say(console, f"stopped: what was measured is kept; --out {folder} goes on with the rest")
+    say(console, f"stopped: results are saved; --out {folder} resumes")

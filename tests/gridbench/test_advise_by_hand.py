@@ -206,8 +206,8 @@ def told(advice: Advice, beginning: str) -> str:
 def test_the_split_and_the_expected_time_come_first() -> None:
     assert sentences(GIVEN) == [
         "Divide the work into 8 tasks of 10.00 s each, on 4 cores of by hand, as tasks that wait.",
-        "It is expected to take 25 s (22 s to 30 s in 9 of 10 cases), of which 20 s are the work"
-        " itself: an efficiency of 80 %. On one core it would be 80.00 s.",
+        "It is expected to take 25 s (22 s to 30 s in 9 of 10 cases). The work itself takes"
+        " 20 s: an efficiency of 80 %. On one core it would take 80.00 s.",
         "Besides the work, the time goes into: starting workers 4.0 s, task data 1.0 s.",
         "The bottleneck is computation (80 % of the time): use more cores.",
         "No single change would make it much shorter.",
@@ -217,7 +217,7 @@ def test_the_split_and_the_expected_time_come_first() -> None:
     fewer = replace(GIVEN, split=Split(6, 3, 25.0))
     assert sentences(fewer)[0].endswith("on 3 of the 4 cores of by hand, as tasks that wait.")
     exact = replace(GIVEN, expected=TotalPrediction(25.0, 25.0, 25.0, 20.0, ()))
-    assert sentences(exact)[1].startswith("It is expected to take 25 s, of which 20 s are")
+    assert sentences(exact)[1].startswith("It is expected to take 25 s. The work itself takes 20 s")
 
 
 def test_parts_of_less_than_two_thousandths_are_not_worth_telling() -> None:
@@ -413,4 +413,4 @@ def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
     computes = replace(given, work=DivisibleWork(seconds=80.0, cores=4, body="spin"))
     assert "of work that computes, up to 4 cores, cold start" in document_of(computes).subheading
     more = replace(given, work=DivisibleWork(seconds=80.0, cores=4, body="spin", cores_asked=50))
-    assert "up to 4 cores of the 50 asked for, cold start" in document_of(more).subheading
+    assert "up to 4 cores of the 50 requested, cold start" in document_of(more).subheading

@@ -130,7 +130,7 @@ def test_no_job_and_no_daemon_is_left_of_a_benchmark_that_is_ended(
     until(lambda: not _of_rigs(temporary))
     if end == signal.SIGINT:
         assert bench.returncode == 130
-        assert "o.json goes on with the rest" in output
+        assert "o.json resumes" in output
         assert "Traceback" not in errors
         assert [one.name for one in temporary.glob("gr*")] == []
 

@@ -396,7 +396,7 @@ def test_ctrl_c_keeps_the_rounds_so_far(tmp_path: Path, environment: dict[str, s
         process.send_signal(signal.SIGINT)
         shown, told = process.communicate()
     assert process.returncode == 130
-    assert "--out out goes on with the rest" in told
+    assert "--out out resumes" in told
     assert "sleep 0.05" in shown
     assert (tmp_path / "out" / "report.html").exists()
     write_report([tmp_path / "out"], tmp_path / "again.html")

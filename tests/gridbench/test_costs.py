@@ -237,9 +237,9 @@ def test_terms_are_shown_with_units_and_what_is_not_known_of_them() -> None:
         "the most clients: 16",
     ):
         assert words in text
-    assert "Not told apart" not in text
+    assert "cannot separate" not in text
     alike = shown(fitted(points(operations=(100,))))
-    assert "Not told apart from the others by what was measured: start." in alike
+    assert "The measurements cannot separate these from other costs: start." in alike
     # Four clients fill it, so that of fewer it is not known how many do.
     assert "or more" not in text
     assert "3.00 or more" in shown(fitted(points(clients=(1, 2, 3))))

@@ -237,7 +237,7 @@ def test_no_member_outlives_its_benchmark(tmp_path: Path, number: signal.Signals
         process.kill()
     assert process.returncode == (130 if number == signal.SIGINT else -number), output
     if number == signal.SIGINT:
-        assert "stopped: what was measured is kept" in output
+        assert "stopped: results are saved" in output
 
 
 HANGING = """

@@ -241,7 +241,7 @@ def test_ctrl_c_keeps_what_was_measured(
     assert experiment.ran == [1, 2]
     assert [one.number for one in experiment.shown] == [1, 2]
     assert (tmp_path / "out" / "report.html").exists()
-    assert "stopped: what was measured is kept" in capsys.readouterr().err
+    assert "stopped: results are saved" in capsys.readouterr().err
     rest = Squares([1, 2, 3])
     assert run(rest) == 0
     assert rest.ran == [3]

@@ -257,8 +257,8 @@ def test_where_gridrpc_is_not_ahead_is_said() -> None:
     ]
     assert len(undecided(results)) == 2
     assert headline(results)[0].startswith(
-        "gridrpc-python is ahead of the best peer in 1 of 4 figures and behind in 1; in the median"
-        " it is "
+        "gridrpc-python is ahead of the best peer in 1 of 4 figures and behind in 1; the median"
+        " advantage is "
     )
     assert headline(results)[1] == ("Of 3 targets that were measured 2 are reached, 1 is missed.")
     assert [(gap.engine, gap.why) for gap in gaps(results.figures)] == [

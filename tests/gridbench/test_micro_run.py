@@ -615,7 +615,7 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
         process.kill()
         process.communicate()
     assert process.returncode == 130
-    assert "stopped: what was measured is kept" in errors
+    assert "stopped: results are saved" in errors
     assert "Traceback" not in errors
     assert "--out out" in errors
     assert not psutil.wait_procs(family, timeout=20)[1]

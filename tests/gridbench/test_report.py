@@ -126,7 +126,7 @@ def test_lost_tasks_are_not_taken_for_dispatch():
     assert "171 of 200 tasks" in told
     assert "free worker" not in told
     (notice,) = notices(found)
-    assert "Nothing is told of dispatch" in notice
+    assert "Dispatch and the cost of going remote are not known" in notice
     assert render([found])
     # Of an interrupted run nothing that ended is lost.
     stopped = study(run_of(lost, ntasks=200, nnodes=10, record={"status": "interrupted"}))

@@ -254,7 +254,7 @@ def test_an_interrupted_scenario_keeps_what_it_has(
     running.process.send_signal(signal.SIGINT)
     _, stderr = running.process.communicate(timeout=DEADLINE)
     assert running.process.returncode == 130
-    assert "stopped: what was measured is kept; --out out goes on with the rest" in stderr
+    assert "stopped: results are saved; --out out resumes" in stderr
     assert "Traceback" not in stderr
     until(lambda: not any(alive(child.pid) for child in running.started))
     results = read_cases(running.out)

@@ -84,7 +84,7 @@ def number(text: str) -> bytes:
         (line(WRITE | {"name": " "}), "phases[0].name is ` `, not a name"),
         (line(WRITE | {"name": "a\nb"}), "phases[0].name is `a?b`, not a name"),
         (line(WRITE | {"name": "a" * 1000}), "phases[0].name is `aaaa"),
-        (line(*[WRITE] * 1001), "it tells of 1,001 phases, more than 1,000"),
+        (line(*[WRITE] * 1001), "it reports 1,001 phases, more than 1,000"),
         (number("-0.1"), "phases[0].seconds is -0.1"),
         (number("NaN"), "phases[0].seconds is not a finite number"),
         (number("Infinity"), "phases[0].seconds is not a finite number"),

@@ -236,7 +236,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path, environment: dict[str, s
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130, said
-    assert b"stopped: what was measured is kept; --out out goes on with the rest" in said
+    assert b"stopped: results are saved; --out out resumes" in said
     assert 2 <= len(rounds(tmp_path / "out")) < 50
     assert (tmp_path / "out" / "report.html").exists()
 
@@ -286,7 +286,7 @@ def test_a_full_disk_is_told(gridbench: Run, tmp_path: Path) -> None:
         done = gridbench("sync", *options, "shell", "seq 20000")
         assert done.returncode == 2, done.stderr
         assert "No space left on device" in done.stderr
-        assert "run the same again" in done.stderr
+        assert "run the same command again" in done.stderr
     finally:
         subprocess.run(["umount", str(full)], check=True)
 

@@ -370,7 +370,7 @@ def _requested(work: DivisibleWork) -> str:
     if known.threads > 1:
         kind += f" with {known.threads:,} threads in each task"
         units = "workers"
-    asked = f" of the {work.cores_asked:,} asked for" if work.cores_asked else ""
+    asked = f" of the {work.cores_asked:,} requested" if work.cores_asked else ""
     parts = [
         f"{duration(work.seconds)} of work that {kind}",
         f"up to {work.cores:,} {units}{asked}",

@@ -227,9 +227,9 @@ def _expected(advice: Advice) -> str:
     bounds = f" ({interval(advice)})" if expected.low < expected.high else ""
     one = "On one core" if advice.work.roofline.threads == 1 else "One task after the other,"
     return (
-        f"It is expected to take {total_told(expected)}{bounds}, of which"
-        f" {rough(expected.ideal)} are the work itself: an efficiency of"
-        f" {percent(expected.ideal / expected.total, 0)}. {one} it would be"
+        f"It is expected to take {total_told(expected)}{bounds}. The work itself takes"
+        f" {rough(expected.ideal)}: an efficiency of"
+        f" {percent(expected.ideal / expected.total, 0)}. {one} it would take"
         f" {duration(advice.work.alone)}."
     )
 

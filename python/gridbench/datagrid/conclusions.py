@@ -103,7 +103,7 @@ def notices(groups: Sequence[RepeatedCase]) -> list[str]:
             f"Of {counted(unknown, 'run')} it is not known whether other programs disturbed it."
         )
     if groups and max(len(group.cases) for group in groups) == 1:
-        found.append("Each case was measured once: nothing tells how far its figures scatter.")
+        found.append("Each case was measured once, so the scatter of its figures is not known.")
     scaled = {name for case in cases for name in case.scaled}
     if scaled:
         found.append(

@@ -32,7 +32,7 @@ from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
 _LOOK_EVERY = 0.02  # seconds between two looks for results
 _ASK_EVERY = 1.0  # seconds between two questions for jobs that have ended without one
 _PATIENCE = 30.0  # seconds for which the batch system may give no answer
-_SMALL = "a batch job for each call is made for tasks of seconds: its latency tells nothing"
+_SMALL = "a batch job for each call is made for tasks of seconds: its latency means nothing"
 
 
 class BatchJobFuture(Future[Any]):

@@ -33,7 +33,7 @@ from gridbench.engines.python_tasks import one_line
 from gridbench.process.children import children_of, end, temporary_files_in
 
 _PERIOD = 1.0  # seconds between reports, the package's own
-_LATE = "its Python package reports what has ended once a second: its latency tells nothing"
+_LATE = "its Python package reports what has ended once a second: its latency means nothing"
 
 
 class HyperQueueEngine(FunctionEngine):

@@ -142,7 +142,7 @@ class MpiEngine(FunctionEngine):
                     poll.register(descriptor, select.POLLIN)
             poll.poll()
         if self._executor is not None:
-            self._lost = "a worker process ended, and MPI cannot go on without it"
+            self._lost = "a worker process ended, and MPI cannot continue without it"
             self._give_up()
 
     def _new_future(self) -> Future[Any]:

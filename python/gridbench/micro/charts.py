@@ -219,7 +219,7 @@ def _line(drawn: FigureCurve, line: CurveLine, x_log: bool, y_log: bool) -> dict
 
 @dataclass(frozen=True, slots=True)
 class RatioPoint:
-    """How many times as good an engine of gridrpc is in a figure, above 1 if it is better."""
+    """The advantage of an engine of gridrpc in a figure: above 1 if it is better."""
 
     figure: str
     engine: str
@@ -233,7 +233,7 @@ class RatioPoint:
 
 
 def against_best_peer(results: Results) -> Chart:
-    """For each figure and engine of gridrpc, how many times as good as the best peer it is."""
+    """The advantage of each engine of gridrpc over the best peer, for each figure."""
     points = []
     for made, engine, ratio in _ratios(results):
         if (found := advantage(made, ratio)) is None:
@@ -262,7 +262,7 @@ def against_best_peer(results: Results) -> Chart:
 
 
 def against_limits(results: Results) -> Chart:
-    """For each figure and engine of gridrpc, how many times as good as the limit it is."""
+    """The advantage of each engine of gridrpc over the machine's limit, for each figure."""
     points = []
     for made, engine, ratio in _ratios(results):
         if ratio.to_limit:
@@ -316,11 +316,11 @@ def _comparison(points: Sequence[RatioPoint], kind: str, what: str, about: str) 
     axis = axis_of([*(point.value for point in points), 1.0], "x", logarithmic=True)
     legend = 40 + 20 * math.ceil(len(engines) / 2)
     line = {"color": "var(--ink)", "width": 1.5}
-    title = f"Times as good as {what}"
+    title = f"Advantage over {what}"
     rows = [[point.figure, point.engine, *point.row] for point in points]
     return figure(
         traces,
-        x=_axis(axis) | {"title": "times as good, logarithmic"},
+        x=_axis(axis) | {"title": "advantage, logarithmic"},
         y=_rows(figures),
         label=title,
         name=kind,

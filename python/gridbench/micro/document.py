@@ -103,10 +103,10 @@ def document_of(results: Results) -> Document:
                 f"{engine} against each engine",
                 [
                     Paragraph(
-                        "Times as good: 20× is a twentieth of the time or memory, or twenty times"
-                        " the rate. Below 1 the other engine is ahead. In brackets: within the"
-                        " noise. With a question mark: provisional, as fewer than two undisturbed"
-                        " runs of both are known.",
+                        "Advantage: 20× is a twentieth of the time or memory, or twenty times the"
+                        " rate. Below 1 the other engine is ahead. In brackets: within the noise."
+                        " With a question mark: provisional, as fewer than two undisturbed runs of"
+                        " both are known.",
                         WRITTEN,
                     ),
                     TableBlock("", against_each(results), otherwise="No peer was measured."),

@@ -69,8 +69,8 @@ def headline(results: Results) -> list[str]:
     runs = [e.runs for figure in results.figures for e in figure.entries if has_value(e)]
     if single := runs.count(1):
         found.append(
-            f"{single:,} of {len(runs):,} values are of a single run: nothing tells how far they "
-            "would scatter."
+            f"{single:,} of {len(runs):,} values are of a single run, so their scatter is not"
+            " known."
         )
     if known := targets(results):
         reached = sum(bool(lead.reached) for lead in known)
@@ -112,7 +112,7 @@ def _comparison(results: Results) -> list[str]:
     claims = Counter(ratio.claim for _, ratio in compared)
     every = Counter(indicated(figure, engine) for figure, _ in compared)
     good = [value[0] for pair in compared if (value := advantage(*pair)) is not None]
-    median = f"; in the median it is {times(statistics.median(good))} as good" if good else ""
+    median = f"; the median advantage is {times(statistics.median(good))}" if good else ""
 
     def told(found: Counter[Claim]) -> str:
         return (

@@ -308,8 +308,8 @@ def _percentile(name: str, unit: str) -> Column[FigureEntry]:
 
 
 def against_each(results: Results) -> Table:
-    """A row for each figure in which `compared_engine` has a value and a peer: how many times as
-    good as each peer it is.
+    """A row for each figure in which `compared_engine` has a value and a peer: its advantage over
+    each peer.
 
     Ratios are those of the medians. In brackets: within the figure's noise. Variants of an engine,
     named after a comma, do something else and are left out.

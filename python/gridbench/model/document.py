@@ -199,7 +199,7 @@ def cost_document(model: CostModel) -> Document:
                 else []
             ),
             *(
-                [f"Not told apart from the others by what was measured: {', '.join(missing)}."]
+                [f"The measurements cannot separate these from other costs: {', '.join(missing)}."]
                 if missing
                 else []
             ),

@@ -175,7 +175,7 @@ def kind_of(folders: Sequence[Path]) -> ModelKind:
         results = result_kind_of([folder])
         if results.model is None:
             raise InputError(
-                f"holds results of {results.title}, of which there is no model",
+                f"holds results of {results.title}, which has no model",
                 file=folder,
                 remedy="give folders of gridbench run, scenario, data or sync",
             )

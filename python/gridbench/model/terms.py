@@ -113,7 +113,7 @@ _START = (
 _CALLS = (
     _seconds("submit", "client, to submit a task", 5e-5, 1.0),
     _seconds("take", "worker, to take a task", 1e-4, 1.0),
-    _seconds("latency", "on its way, of each task, while others go on", 2e-4, 10.0),
+    _seconds("latency", "on its way, of each task, while others run", 2e-4, 10.0),
     _seconds("finish", "worker, to wake up and answer", 1e-4, 1.0),
     _seconds("retrieve", "client, to take a result", 1e-4, 1.0),
 )

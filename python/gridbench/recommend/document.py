@@ -285,7 +285,7 @@ def _cost(one: Recommendation) -> str:
     if one.core_hours is None or one.work is None or one.advice is None:
         return ""
     share = one.work.seconds / 3600 / one.core_hours
-    text = f"{_hours(one.core_hours)}, of which the work itself is {percent(share, 0)}"
+    text = f"{_hours(one.core_hours)}; the work itself takes {percent(share, 0)} of them"
     if one.work.price is not None:
         cost = fixed(one.core_hours * one.work.price, 2)
         text += f"; {cost} at {plain(one.work.price)} per core-hour"

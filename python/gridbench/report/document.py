@@ -49,13 +49,13 @@ _NOT_PAGE: frozenset[Medium] = EVERYWHERE - PAGE
 _TERMS = (
     (
         "submit, queued, calc-in, calc-out, retrieve",
-        "The stamps of a task, in seconds from t = 0: the client hands it over; the "
-        "engine takes it or sends it off, if it tells; it starts and ends computing; its "
-        "result is in the client's hand.",
+        "The timestamps of a task, in seconds from t = 0: the client submits it; the engine queues "
+        "or sends it, if the engine reports that; it starts and ends computing; the client has its "
+        "result.",
     ),
     (
         "cold, warm",
-        "Cold: t = 0 is when the client asks for its workers. Warm: it is when all have answered.",
+        "Cold: t = 0 is when the client requests its workers. Warm: it is when all have answered.",
     ),
     (
         "start-up",
@@ -91,14 +91,12 @@ _TERMS = (
     ),
     (
         "idle at the end, never used",
-        "A worker has no more tasks while others still work; a worker that was asked for "
-        "ran no task at all.",
+        "A worker has no more tasks while others still work; a requested worker ran no task.",
     ),
     (
         "clocks known within",
-        "Calc-in and calc-out are read from the clocks of the workers' hosts, and "
-        "translated to the client's by messages there and back. They may be wrong by so "
-        "much; shorter times are given as below it.",
+        "Calc-in and calc-out come from the clocks of the workers' hosts and are converted to the "
+        "client's clock. This is their possible error; shorter times are shown as below it.",
     ),
     (
         "percentile",
@@ -202,8 +200,8 @@ def _running_section(running: Block) -> Section:
         "Tasks running over time",
         [
             Paragraph(
-                "Tasks between calc-in and calc-out. The dotted line is the number of workers asked"
-                " for."
+                "Tasks between calc-in and calc-out. The dotted line is the number of requested"
+                " workers."
             ),
             running,
         ],
@@ -266,11 +264,11 @@ def figures_table(studies: Sequence[Study]) -> Table:
         Column("Tasks per second", lambda s: plain(s.summary.tasks_per_second)),
         Column("Tasks at once, most", lambda s: s.summary.most_running),
         Column("Tasks at once, mean", lambda s: plain(s.concurrency.mean(s.end))),
-        Column("Tasks asked for", lambda s: s.run.ntasks),
+        Column("Tasks", lambda s: s.run.ntasks),
         Column("Tasks succeeded", lambda s: s.summary.ok),
         Column("Tasks failed", lambda s: s.summary.failed),
         Column("Tasks missing", lambda s: s.summary.missing, condition=missing),
-        Column("Workers asked for", lambda s: s.run.nnodes),
+        Column("Workers requested", lambda s: s.run.nnodes),
         Column("Workers that ran a task", lambda s: s.summary.workers_seen),
         Column("Start", lambda s: "cold" if s.run.cold else "warm"),
         Column("Hosts of workers", lambda s: len(s.hosts) or None, condition=hosts),

@@ -38,7 +38,7 @@ def sentences(study: Study) -> list[str]:
         middle = f" (the median of {counted(len(study.rounds.totals), 'round')})"
     found = [
         f"{ran} in {duration(study.end)}{middle}, counted from the moment "
-        + ("the client asked for its workers" if run.cold else "all workers had answered")
+        + ("the client requested its workers" if run.cold else "all workers had answered")
         + (
             f"; without any overhead it would have been {duration(summary.ideal)}, "
             f"an efficiency of {percent(summary.efficiency)}."
@@ -66,7 +66,7 @@ def sentences(study: Study) -> list[str]:
     if study.handling.count:
         figures = study.handling.figures()
         found.append(
-            f"On a free worker a task cost {duration(figures['p50'])} in the median, "
+            f"On a free worker a task cost {duration(figures['p50'])} in the median and "
             f"{duration(figures['p99'])} at the 99th percentile, beyond its own time."
         )
     harness = run.record.get("harness_seconds")
@@ -141,8 +141,8 @@ def notices(study: Study) -> list[str]:
                 + (
                     ""
                     if nothing_lost(run, summary)
-                    else " Nothing is told of dispatch and of what going remote cost: while lost"
-                    " tasks ran, their workers would look free."
+                    else " Dispatch and the cost of going remote are not known: while lost tasks"
+                    " ran, their workers would look free."
                 ),
             )
         )

@@ -155,7 +155,7 @@ def _one_at_a_time(case: ReportCase) -> Seen:
     worker = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
     nodes = int(case.record["setup"]["NNodes"])
     if len(known) > nodes:
-        return "broken", f"{len(known):,} workers did tasks, and {nodes:,} were asked for"
+        return "broken", f"{len(known):,} workers ran tasks, and {nodes:,} were requested"
     begin, end = seconds(done, "calc_in"), seconds(done, "calc_out")
     order = np.lexsort((begin, worker))
     same = worker[order][1:] == worker[order][:-1]

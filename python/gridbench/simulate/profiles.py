@@ -145,7 +145,7 @@ def _condor() -> System:
                 "start of a task, one after another",
                 _JOB,
                 "s",
-                "HTCondor 23.9 on two cores: 100 tasks of 2 s take 20 s, of which 10 s matching",
+                "HTCondor 23.9 on two cores: 100 tasks of 2 s take 20 s, 10 s of them matching",
             ),
             SourcedFigure("process of a task", _PROCESS, "s", ASSUMPTION),
             SourcedFigure(
@@ -191,7 +191,7 @@ def _gridrpc() -> System:
                 "all transfers in one direction",
                 _ETHERNET * 8 / 1e6,
                 "Mbit/s (of 1,000,000 bits)",
-                "1 Gbit/s, of which frames of 1,500 bytes leave 1448/1538 for data",
+                "1 Gbit/s; frames of 1,500 bytes leave 1448/1538 of it for data",
             ),
             SourcedFigure(
                 "client submits a task, and takes its result",

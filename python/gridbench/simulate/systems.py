@@ -176,7 +176,7 @@ def cautions(
         found.append(
             f"Tasks ask for {how} of what the client's link gives: where it was"
             f" {percent(SEEN, 0)} and more, managers were seen to throttle, also with memory left,"
-            " and the run may take longer than is told here."
+            " and the run may take longer than predicted."
         )
     begins = throttling.proactive * throttling.memory
     if pressure and pressure.most >= NEAR * begins:

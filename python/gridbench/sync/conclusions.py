@@ -162,20 +162,16 @@ def _together(cases: Sequence[SyncCase]) -> list[str]:
             continue
         hosts = {task.host for case in largest for one in case.rounds for task in one.tasks}
         error = max(one.clock_error for one in figures)
-        sure = f", with clocks synchronised to ±{amount(error, 's')}" if error else ""
-        held = f", {HOLD_POINTS[start]}," if len(starts) > 1 or start == "exec" else ""
-        found.append(
-            f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held} the tasks began"
-            f" within {_with_range(skew, 's')} of each other{sure}."
-            f" From the first start to the last end it took {_with_range(span, 's')}, and for"
-            f" {_shares(share)} of that time all of them ran{_repeated(len(figures))}."
-        )
+        sure = f"; the clocks are synchronised to ±{amount(error, 's')}" if error else ""
+        held = f", {HOLD_POINTS[start]}" if len(starts) > 1 or start == "exec" else ""
+        medians = f" (medians of {len(figures)} rounds)" if len(figures) > 1 else ""
+        found += [
+            f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held}, the tasks"
+            f" started within {_with_range(skew, 's')} of each other{sure}.",
+            f"The round took {_with_range(span, 's')}. All tasks ran at the same time for"
+            f" {_shares(share)} of it{medians}.",
+        ]
     return found
-
-
-def _repeated(rounds: int) -> str:
-    """The origin of figures and their ranges."""
-    return f" (medians of {rounds} rounds, with the least and the most)" if rounds > 1 else ""
 
 
 def _best(cases: Sequence[SyncCase]) -> list[str]:

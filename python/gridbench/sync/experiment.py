@@ -245,6 +245,6 @@ def _keep(case: PlannedRound, ran: RoundOutcome, results: Path) -> dict[int, str
         raise InputError(
             f"cannot keep the output of tasks: {error.strerror}",
             file=results / folder,
-            remedy="make room, and run the same again: it goes on with what is missing",
+            remedy="free some space and run the same command again: it resumes",
         ) from None
     return paths

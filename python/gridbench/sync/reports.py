@@ -78,7 +78,7 @@ def _json(line: str) -> Any:
 def _checked(phases: tuple[Phase, ...]) -> Iterator[Phase]:
     """The phases, after a check of names and numbers."""
     if len(phases) > _MOST_PHASES:
-        raise RecordError(f"it tells of {len(phases):,} phases, more than {_MOST_PHASES:,}")
+        raise RecordError(f"it reports {len(phases):,} phases, more than {_MOST_PHASES:,}")
     for number, phase in enumerate(phases):
         place = f"phases[{number}]"
         name, latency = phase.name, phase.latency

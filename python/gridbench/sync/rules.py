@@ -111,7 +111,7 @@ def _printed(found: SyncResults) -> Seen:
         return "not known", f"what {unknown:,} of {tasks} printed is not kept, or cut off"
     told = f"phases of {counted(len(with_phases), 'task')}, read again from what they printed"
     if not with_phases:
-        told = "no task tells of phases"
+        told = "no task reports phases"
     return broken_by(wrong, "other phases are recorded than were printed", told)
 
 

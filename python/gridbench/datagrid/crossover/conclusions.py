@@ -64,7 +64,7 @@ def notices(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str
     ]
     several = [
         f"The lines of {pair.compute.name} and {pair.grid.name} cross more than once with"
-        f" {counted(n, 'reader')}; what is told is where the largest sizes begin."
+        f" {counted(n, 'reader')}; the sentences name the place where the largest sizes begin."
         for pair in answer.pairs
         for n, crossing in pair.over_size.items()
         if crossing.several

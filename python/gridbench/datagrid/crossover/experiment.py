@@ -107,7 +107,7 @@ class CrossoverExperiment(Experiment[PlannedSharing, SharingRecord]):
             return f"{record.status}: {record.why}"
         if record.side == "compute grid":
             return duration(record.seconds)
-        return f"{duration(record.seconds)}, of which reading {duration(record.reading)}"
+        return f"{duration(record.seconds)}; reading takes {duration(record.reading)}"
 
     def finished(self, folder: Path) -> None:
         """Keep the models for `gridbench advise`."""
