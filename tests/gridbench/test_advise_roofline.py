@@ -201,7 +201,7 @@ def test_threads_are_told_with_the_processors_that_they_have(model: PipelineMode
     assert advice.split.cores == 2
     first = sentences(advice)[0]
     assert first.endswith("on 2 workers of made-up, as tasks that compute with 3 threads each.")
-    assert "One task after the other, it would be 80.00 s." in sentences(advice)[1]
+    assert "One task after the other, it would take 80.00 s." in sentences(advice)[1]
     assert any(one.what == "12 processors instead of 6" for one in advice.helps)
     assert warnings(advice)[-1] == (
         "You requested 64 cores, but tasks that compute with 3 threads run at full speed only 2 at"
@@ -230,7 +230,7 @@ def test_the_kind_of_work_is_told() -> None:
     assert kind_told(work(2)) == "that compute with 2 threads each"
     assert _requested(work(2, traffic=3.0 * GB)) == (
         "80.00 s of work that computes with 2 threads in each task, up to 4 workers of the"
-        " 64 asked for, 3 GB through"
+        " 64 requested, 3 GB through"
         " memory, cold start"
     )
     assert memory_told(work(2, traffic=3.0 * GB)) == ""
