@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 import numpy as np
@@ -44,8 +45,8 @@ class FormulaPart:
     """What the number is that fills it."""
 
     def columns(self, cases: Cases, crowd: Floats | float) -> list[Floats]:
-        """How often each cost counts, and how many times as long it takes: one of shape (cases,)
-        for each."""
+        """How often each cost counts, and how many times as long it takes: one for each, of shape
+        (cases,) or that of `crowd`."""
         return [
             np.asarray(cost.times(cases) * (crowd if cost.crowded else 1.0)) for cost in self.costs
         ]
@@ -78,12 +79,12 @@ class MeasuredCase:
 
     def time(self, part: str) -> float:
         """The median of the repeats, seconds."""
-        return float(np.median([one[part] for one in self.repeats]))
+        return median(one[part] for one in self.repeats)
 
     @property
     def total(self) -> float:
         """The median of all parts together."""
-        return float(np.median([sum(one.values()) for one in self.repeats]))
+        return median(sum(one.values()) for one in self.repeats)
 
 
 def cases_of(values: Sequence[Mapping[str, float]]) -> Cases:
@@ -111,16 +112,21 @@ def crowded_least_squares(
     with fewer each gets what one alone gets, and with more each waits `sharing` over that number
     times as long.
 
-    `columns` makes the columns of how many times as long each case waits; `sharing` is how many
-    there are in each.
+    `columns` makes the columns of how many times as long each case waits, for all numbers that are
+    tried at once: of shape (numbers, cases). `sharing` is how many there are in each case.
     """
-    best: tuple[float, list[float], float] = (math.inf, [], 1.0)
-    for filled in np.geomspace(1.0, float(sharing.max()), _STEPS):
-        made = columns(np.maximum(1.0, sharing / filled))
-        found = least_squares(made, values)
-        errors = np.stack(made, axis=1) @ np.array(found) / values - 1
-        best = min(best, (float(errors @ errors), found, float(filled)))
-    return best[1], best[0], best[2]
+    fills = np.geomspace(1.0, float(sharing.max()), _STEPS)
+    crowds = np.maximum(1.0, sharing / fills[:, None])
+    made = [np.broadcast_to(column, crowds.shape) for column in columns(crowds)]
+    matrices = np.stack(made, axis=2) / values[:, None]
+    scales = np.linalg.norm(matrices, axis=1)
+    ones = np.ones(len(values))
+    scaled = [optimize.nnls(one, ones)[0] for one in matrices / scales[:, None, :]]
+    found = np.array(scaled) / scales
+    errors = (matrices @ found[:, :, None])[:, :, 0] - 1
+    squares = np.square(errors).sum(axis=1)
+    best = int(np.argmin(squares))
+    return found[best].tolist(), float(squares[best]), float(fills[best])
 
 
 _SPARE = 1
