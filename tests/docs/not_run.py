@@ -69,6 +69,7 @@ _CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _TOP_SERVER = "looks until the server ends: test_server_operations.py has a server, and looks at it"
 _IN_README = "README.md shows it as well, and there it is run"
+_IN_GRIDBENCH = "docs/gridbench.md shows it as well, and there it is run"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -169,6 +170,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         " examples/data/market.xml": NotRun(
             "takes minutes: tests/gridbench/test_datagrid_run.py runs smaller cases on both"
         ),
+        "gridbench data --warm 1 --rounds 2 --out runs/now examples/data/setup.xml": NotRun(
+            "the command before, with another folder", instead="cp -r runs/before runs/now"
+        ),
         "gridbench report runs/before runs/now": NotRun(
             "where tests disturb all runs there is nothing to compare:"
             " tests/gridbench/test_datagrid_present.py compares results"
@@ -194,12 +198,22 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench sync --server 'slurm:?nodes=4&workers=14' null": NotRun(_SYNC),
         "gridbench sync --server 'gridengine:?nodes=4&workers=14' null": NotRun(_SYNC),
         "gridbench sync --emulate ssh --nodes 4 --workers 8 null": NotRun(_SYNC),
+        "gridbench sync --workers 1,2,4 --out runs/sleeps-again sleep 0.2": NotRun(
+            "the command before, with another folder", instead="cp -r runs/sleeps runs/sleeps-again"
+        ),
         "gridbench report runs/sleeps runs/sleeps-again": NotRun(
             "rounds on a machine that does other things beside do not count, and tests do:"
             " tests/gridbench/test_sync_present.py has rounds that count"
         ),
         "gridbench services start gfarm --backend postgresql --journal synchronous --mounts 56"
         " --mounts-in gfarm": NotRun(_GFARM),
+    },
+    "docs/simulate.md": {
+        "gridbench sync --workers 1,2,3,4,6,8 --accept-load --out runs/rounds null": NotRun(
+            "docs/sync.md shows it as well, and there it is run",
+            instead="gridbench sync --workers 1,2,3,4,6,8 --rounds 1 --accept-load"
+            " --out runs/rounds null",
+        ),
     },
     "docs/launchers.md": {
         "> gridrpc-launcher 1": NotRun(_HOSTS),
@@ -274,6 +288,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/measured.md": {"make bench-measured": NotRun("takes 65 minutes")},
     "docs/scenarios.md": {
+        "gridbench run examples/compute/setup.xml --task spin --cores 2 --time-scale 0.01": (
+            NotRun(_IN_GRIDBENCH)
+        ),
         "gridbench scenario startup --time-scale 0.01": NotRun(_MINUTES),
         "gridbench scenario all --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_READ),
         "gridbench scenario 4 --engine gridrpc-native --engine ray --sizes 0,100KB,1MB": NotRun(
@@ -333,6 +350,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "hq job wait last": NotRun(_NO_CLUSTER),
     },
     "examples/compute/README.md": {
+        "gridbench run examples/compute/setup.xml": NotRun(_IN_GRIDBENCH),
         "gridbench run examples/compute/setup.xml --engine gridrpc-native --engine process-pool": (
             NotRun(_IN_README)
         ),

@@ -169,34 +169,37 @@ def test_reference_has_every_command(site: Path) -> None:
     ).ids
 
 
-@pytest.mark.parametrize(
-    ("link", "why"),
-    [
-        ("[here](#somewhere)", ""),
-        ("[there](README.md#start)", ""),
-        ("[there](nowhere.md)", "nowhere.md"),
-        ("[there](README.md#nowhere)", "nowhere"),
-        ("[here](#nowhere)", "nowhere"),
-    ],
-)
-def test_dead_link_is_an_error(tmp_path: Path, link: str, why: str) -> None:
-    docs = tmp_path / "sources/docs"
+def written(folder: Path, links: dict[str, str]) -> Path:
+    """Sources: a first page that lists others, each with a link; by their names."""
+    docs = folder / "sources/docs"
     docs.mkdir(parents=True)
-    (docs / "README.md").write_text("# Documentation\n\n## Start\n\n- [Other](other.md)\n")
-    (docs / "other.md").write_text(f"# Other\n\n## Somewhere\n\n{link}\n")
-    built = build(tmp_path / "sources", tmp_path / "site")
-    if why:
-        assert built.returncode != 0
-        assert re.search(rf"other\.md:5: WARNING: .*{re.escape(why)}", built.stderr), built.stderr
-    else:
-        assert (built.returncode, built.stderr) == (0, "")
+    listed = "".join(f"- [{name}]({name}.md)\n" for name in links)
+    (docs / "README.md").write_text(f"# Documentation\n\n## Start\n\n{listed}")
+    for name, link in links.items():
+        (docs / f"{name}.md").write_text(f"# Other\n\n## Somewhere\n\n{link}\n")
+    return folder / "sources"
 
 
-def test_page_that_nothing_lists_is_an_error(tmp_path: Path) -> None:
-    docs = tmp_path / "sources/docs"
-    docs.mkdir(parents=True)
-    (docs / "README.md").write_text("# Documentation\n")
-    (docs / "alone.md").write_text("# Alone\n")
-    built = build(tmp_path / "sources", tmp_path / "site")
+def test_links_that_lead_somewhere_are_no_errors(tmp_path: Path) -> None:
+    links = {"here": "[here](#somewhere)", "there": "[there](README.md#start)"}
+    built = build(written(tmp_path, links), tmp_path / "site")
+    assert (built.returncode, built.stderr) == (0, "")
+
+
+def test_dead_links_and_pages_that_nothing_lists_are_errors(tmp_path: Path) -> None:
+    links = {
+        "nofile": "[there](nowhere.md)",
+        "noplace": "[there](README.md#elsewhere)",
+        "notever": "[here](#nonesuch)",
+    }
+    sources = written(tmp_path, links)
+    (sources / "docs/alone.md").write_text("# Alone\n")
+    built = build(sources, tmp_path / "site")
     assert built.returncode != 0
+    for name, why in {
+        "nofile": r"nowhere\.md",
+        "noplace": "elsewhere",
+        "notever": "nonesuch",
+    }.items():
+        assert re.search(rf"{name}\.md:5: WARNING: .*{why}", built.stderr), built.stderr
     assert "alone.md: WARNING: document isn't included in any toctree" in built.stderr
