@@ -112,7 +112,13 @@ def _key_of(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _hashable(value: Any) -> Hashable:
-    return tuple(sorted(value.items())) if isinstance(value, dict) else value
+    match value:
+        case dict():
+            return tuple(sorted((name, _hashable(one)) for name, one in value.items()))
+        case list():
+            return tuple(map(_hashable, value))
+        case _:
+            return value
 
 
 class RecordFile(Generic[R]):

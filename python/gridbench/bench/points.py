@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gridbench.engines.names import current_name
-from gridbench.jsonl_store import ResultsForm
+from gridbench.jsonl_store import PlannedCase, ResultsForm
 from gridbench.statistics.series import Histogram, Series, Status
-
-Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataPoint:
-    """One measurement."""
+class PlannedPoint(PlannedCase):
+    """A point before it is measured."""
 
     workload: str
     engine: str = ""
@@ -24,6 +21,12 @@ class DataPoint:
     parameters: dict[str, Any] = field(default_factory=dict)
     round: int
     """From 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPoint(PlannedPoint):
+    """One measurement."""
+
     values: dict[str, float] = field(default_factory=dict)
     samples: dict[str, Any] = field(default_factory=dict)
     status: Status = "ok"
@@ -42,24 +45,9 @@ class DataPoint:
         object.__setattr__(self, "engine", current_name(self.engine))
 
     @property
-    def key(self) -> Key:
-        """Identifies what it measures; a repeated measurement has the same key."""
-        return key_of(self.workload, self.engine, self.parameters, self.round)
-
-    @property
-    def identity(self) -> Key:
-        """The key."""
-        return self.key
-
-    @property
     def rank(self) -> tuple[bool, bool, float]:
-        """Sorts measurements of one key: values before failures, the least disturbed first."""
+        """Sorts measurements of one point: values before failures, the least disturbed first."""
         return self.status != "ok", not self.at, self.load.get("others_cpu", 0.0)
-
-
-def key_of(workload: str, engine: str, parameters: dict[str, Any], number: int) -> Key:
-    """See `DataPoint.key`."""
-    return workload, engine, json.dumps(parameters, sort_keys=True), number
 
 
 def stands(point: DataPoint, *, retry_failed: bool) -> bool:
@@ -72,16 +60,17 @@ class Points:
     """The points that count: of repeated ones the least disturbed."""
 
     def __init__(self, points: Iterable[DataPoint] = ()) -> None:
-        self._by_workload: dict[str, dict[Key, DataPoint]] = {}
+        self._by_workload: dict[str, dict[Hashable, DataPoint]] = {}
         for point in points:
             self.add(point)
 
     def add(self, point: DataPoint) -> None:
         """One more."""
         found = self._by_workload.setdefault(point.workload, {})
-        known = found.get(point.key)
+        key = point.identity
+        known = found.get(key)
         if known is None or point.rank < known.rank:
-            found[point.key] = point
+            found[key] = point
 
     @property
     def all(self) -> list[DataPoint]:
@@ -163,5 +152,5 @@ class PointsForm(ResultsForm[DataPoint]):
     """The form of a file of points."""
 
     def counting(self, records: Iterable[DataPoint]) -> list[DataPoint]:
-        """The least disturbed point of each key."""
+        """The least disturbed of each point."""
         return Points(records).all

@@ -32,7 +32,7 @@ from gridbench.jsonl_store import Header, RecordFile
 from gridbench.machine.options import Policy
 from gridbench.micro import result_kind
 from gridbench.micro.options import FOLDER, MicroParameters
-from gridbench.micro.plan import Attempts, PlannedPoint, completeness, planned
+from gridbench.micro.plan import Attempts, SessionPoint, completeness, planned
 from gridbench.micro.record import FORM, RESULTS, Results
 from gridbench.micro.results import results_of
 from gridbench.micro.sessions import Elsewhere, sessions_of
@@ -112,7 +112,7 @@ def _elsewhere(
         yield Elsewhere(tuple(able), servers)
 
 
-class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
+class MicroExperiment(Experiment[SessionPoint, DataPoint]):
     """All workloads on all engines."""
 
     kind = result_kind
@@ -138,7 +138,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
         self._results: Results | None = None
         self._attempts = Attempts()
         self._usable = UsableSessions([], {}, [])
-        self._cases: list[PlannedPoint] = []
+        self._cases: list[SessionPoint] = []
         self._runner: Runner | None = None
 
     def record(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
 
     def batches(
         self, bench: Bench, records: Sequence[DataPoint]
-    ) -> Iterator[Sequence[PlannedPoint]]:
+    ) -> Iterator[Sequence[SessionPoint]]:
         """The points of all engines that can be used."""
         del records
         assert self._note is not None
@@ -182,19 +182,19 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
         yield self._cases
 
     def missing(
-        self, cases: Sequence[PlannedPoint], records: list[DataPoint], policy: Policy
-    ) -> Sequence[PlannedPoint]:
+        self, cases: Sequence[SessionPoint], records: list[DataPoint], policy: Policy
+    ) -> Sequence[SessionPoint]:
         """Those without a value, even a disturbed one: disturbed points are repeated at once."""
         del policy
-        there = {one.key for one in records if one.status in ("ok", "cannot")}
+        there = {one.identity for one in records if one.status in ("ok", "cannot")}
         return [case for case in cases if case.identity not in there]
 
-    def ready(self, case: PlannedPoint, records: list[DataPoint]) -> PlannedPoint | str:
+    def ready(self, case: SessionPoint, records: list[DataPoint]) -> SessionPoint | str:
         """Whether earlier rounds leave hope for it."""
         del records
         return self._attempts.futile(case) or case
 
-    def seconds(self, cases: Sequence[PlannedPoint]) -> float:
+    def seconds(self, cases: Sequence[SessionPoint]) -> float:
         """The estimates of those that are worth measuring."""
         return sum(case.seconds for case in cases if not self._attempts.futile(case))
 
@@ -202,7 +202,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
         """Whether other programs disturbed it, or it was not begun."""
         return record.disturbed or not record.at
 
-    def run(self, case: PlannedPoint, bench: Bench) -> DataPoint:
+    def run(self, case: SessionPoint, bench: Bench) -> DataPoint:
         """Measure a point in the client process of its session."""
         del bench
         assert self._runner is not None
@@ -237,7 +237,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
 
     def exit_status(
         self,
-        cases: Sequence[PlannedPoint],
+        cases: Sequence[SessionPoint],
         records: list[DataPoint],
         policy: Policy,
         report: int,
@@ -247,7 +247,7 @@ class MicroExperiment(Experiment[PlannedPoint, DataPoint]):
 
         assert self._results is not None
         wanted = {case.identity for case in cases}
-        found = [one for one in records if one.key in wanted]
+        found = [one for one in records if one.identity in wanted]
         if any(one.status == "failed" for one in (*found, *self._usable.refusals)):
             return 1
         return report or policy.exit_status(claims=claims_something(self._results))

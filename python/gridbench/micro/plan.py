@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gridbench.bench.points import DataPoint, Key, key_of
+from gridbench.bench.points import DataPoint, PlannedPoint
 from gridbench.bench.session import Item, Session
 from gridbench.micro.record import Completeness
 from gridbench.micro.workloads import case_of
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedPoint:
-    """One measurement, before it is made."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPoint(PlannedPoint):
+    """A planned point, and how its session measures it."""
 
     session: Session
     item: Item
-    round: int
-    series: Key
-    """The key of its point in round 0."""
-    companions: tuple[Key, ...]
+    series: Hashable
+    """The key of its points of all rounds."""
+    companions: tuple[Hashable, ...]
     """Those of all items of its session."""
-
-    @property
-    def identity(self) -> Key:
-        """The key of its point."""
-        return *self.series[:3], self.round
 
     @property
     def seconds(self) -> float:
@@ -37,20 +31,28 @@ class PlannedPoint:
 
     def told(self) -> str:
         """Engine, workload and round."""
-        case = case_of(self.item.workload, self.item.parameters)
-        return f"{self.item.engine} {case}, round {self.round + 1}"
+        case = case_of(self.workload, self.parameters)
+        return f"{self.engine} {case}, round {self.round + 1}"
 
 
-def points_of(session: Session, number: int) -> list[PlannedPoint]:
+def points_of(session: Session, number: int) -> list[SessionPoint]:
     """The points of a session in a round."""
-    keys = tuple(key_of(item.workload, item.engine, item.parameters, 0) for item in session.items)
+    points = [
+        PlannedPoint(
+            workload=item.workload, engine=item.engine, parameters=item.parameters, round=number
+        )
+        for item in session.items
+    ]
+    series = tuple(point.key_without("round") for point in points)
     return [
-        PlannedPoint(session, item, number, key, keys)
-        for item, key in zip(session.items, keys, strict=True)
+        SessionPoint(
+            **point.planned_fields, session=session, item=item, series=key, companions=series
+        )
+        for point, item, key in zip(points, session.items, series, strict=True)
     ]
 
 
-def planned(sessions: Sequence[Session], seed: int) -> list[PlannedPoint]:
+def planned(sessions: Sequence[Session], seed: int) -> list[SessionPoint]:
     """All points in the order in which they are measured.
 
     Rounds are outermost, so that a run that is cut off has all engines; within a round the sessions
@@ -68,19 +70,19 @@ class Attempts:
     """What was tried in which round."""
 
     def __init__(self, points: Iterable[DataPoint] = ()) -> None:
-        self._by_series: dict[Key, list[DataPoint]] = {}
-        self._failed: set[Key] = set()
+        self._by_series: dict[Hashable, list[DataPoint]] = {}
+        self._failed: set[Hashable] = set()
         for point in points:
             self.add(point)
 
     def add(self, point: DataPoint) -> None:
         """One more."""
-        key = key_of(point.workload, point.engine, point.parameters, 0)
+        key = point.key_without("round")
         self._by_series.setdefault(key, []).append(point)
         if point.status != "ok":
             self._failed.add(key)
 
-    def futile(self, case: PlannedPoint) -> str:
+    def futile(self, case: SessionPoint) -> str:
         """Why another try would be a waste of time; empty if it is none."""
         if self._failed.isdisjoint(case.companions):  # the usual case, and a quick answer
             return ""
@@ -92,13 +94,13 @@ class Attempts:
             return "its session failed in earlier rounds"
         return ""
 
-    def _earlier(self, series: Key, number: int) -> list[DataPoint]:
+    def _earlier(self, series: Hashable, number: int) -> list[DataPoint]:
         return [point for point in self._by_series.get(series, []) if point.round < number]
 
 
-def completeness(cases: Sequence[PlannedPoint], points: Sequence[DataPoint]) -> Completeness:
+def completeness(cases: Sequence[SessionPoint], points: Sequence[DataPoint]) -> Completeness:
     """How many of the planned points exist; futile ones are not planned."""
-    keys, attempts = {point.key for point in points}, Attempts(points)
+    keys, attempts = {point.identity for point in points}, Attempts(points)
     there = sum(case.identity in keys for case in cases)
     left = [
         case.round + 1 for case in cases if case.identity not in keys and not attempts.futile(case)
