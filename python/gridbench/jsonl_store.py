@@ -118,6 +118,7 @@ def _hashable(value: Any) -> Hashable:
         case list():
             return tuple(map(_hashable, value))
         case _:
+            assert isinstance(value, Hashable)
             return value
 
 

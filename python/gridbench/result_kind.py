@@ -56,6 +56,8 @@ class ResultRow:
     """From 0."""
     valid: bool = True
     """Whether a claim may rest on it."""
+    disturbed: bool = False
+    """Whether other programs alone make it invalid."""
     parameters: Mapping[str, object] = field(default_factory=dict)
     """Of the case, by name."""
 

@@ -43,6 +43,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                 unit=unit,
                 repeat=run.round,
                 valid=not disturbed(run),
+                disturbed=disturbed(run),
                 parameters={"command": run.command, "exit_status": run.exit_status},
             )
 

@@ -26,6 +26,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
     import math
 
     from gridbench.datagrid.figures import figures_of
+    from gridbench.machine.judgement import disturbed
 
     for case in FORM.read(source)[1]:
         if case.status != "done":
@@ -55,6 +56,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     better=better,
                     repeat=case.repeat,
                     valid=found.verdict == "valid",
+                    disturbed=found.verdict == "invalid" and disturbed(case),
                     parameters={
                         "scenario": case.scenario,
                         "label": case.label,

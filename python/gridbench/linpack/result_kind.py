@@ -48,6 +48,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                 better="less" if unit == "s" else "more",
                 repeat=one.repeat,
                 valid=not disturbed(one),
+                disturbed=disturbed(one),
                 parameters={
                     "client": one.client,
                     "path": one.path,

@@ -37,6 +37,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     better=figure.better,
                     repeat=repeat,
                     valid=valid,
+                    disturbed=not valid,
                     parameters=parameters,
                 )
 

@@ -29,7 +29,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
     """Total times of runs. InputError if they cannot be read."""
     from collections import Counter
 
-    from gridbench.report.run_analysis import counts, study
+    from gridbench.report.run_analysis import counts, disturbed_only, study
     from gridbench.report.source import load_runs
     from gridbench.run.recorder import runs_below
 
@@ -42,9 +42,8 @@ def rows(source: Path) -> Iterator[ResultRow]:
         start = "cold" if run.cold else "warm"
         kind = f" {run.kind.told}" if run.kind.told else ""
         what = f"{run.ntasks:,} tasks{kind}, {run.nnodes:,} workers, {start} start"
-        engine = run.record.get("engine")
         # A log does not say what made it; then it is compared with any other log.
-        name = str(engine.get("name")) if isinstance(engine, dict) else "log"
+        name = run.engine if isinstance(run.record.get("engine"), dict) else "log"
         yield ResultRow(
             engine=name,
             what=what,
@@ -52,6 +51,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
             value=one.end,
             repeat=repeats[name, what],
             valid=counts(one),
+            disturbed=disturbed_only(one),
             parameters={
                 "tasks": run.ntasks,
                 "work": run.kind.told,

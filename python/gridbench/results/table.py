@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
-from gridbench.result_kind import FigureName, Measure, kind_of
+from gridbench.result_kind import FigureName, Measure, ResultRow, kind_of
 
 
 def measures_of(source: Path) -> dict[FigureName, Measure]:
     """The valid values of each figure. InputError if there are none, with the reason."""
     kind = kind_of([source])
-    found: dict[FigureName, Measure] = {}
-    for row in kind.rows(source):
-        if row.valid:
-            before = found.get((row.engine, row.what), Measure((), row.unit, row.better))
-            values = (*before.values, row.value)
-            found[row.engine, row.what] = Measure(values, row.unit, row.better)
+    found = measures(row for row in kind.rows(source) if row.valid)
     if not found:
         raise kind.nothing_valid(source)
+    return found
+
+
+def measures(rows: Iterable[ResultRow]) -> dict[FigureName, Measure]:
+    """The values of each figure."""
+    found: dict[FigureName, Measure] = {}
+    for row in rows:
+        before = found.get((row.engine, row.what), Measure((), row.unit, row.better))
+        found[row.engine, row.what] = replace(before, values=(*before.values, row.value))
     return found
 
 

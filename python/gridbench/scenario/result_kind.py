@@ -27,6 +27,8 @@ def holds(source: Path) -> bool:
 
 def rows(source: Path) -> Iterator[ResultRow]:
     """Total times of the cases. InputError if they cannot be read."""
+    from gridbench.machine.judgement import DISTURBED
+
     for one in _results(source):
         if one.total_s is not None:
             yield ResultRow(
@@ -36,6 +38,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                 value=one.total_s,
                 repeat=one.round,
                 valid=one.status == "done",
+                disturbed=one.status == "invalid" and one.reason_kind == DISTURBED,
                 parameters={
                     "scenario": one.scenario,
                     "case": one.case,

@@ -27,6 +27,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
     """The figures of each round. InputError if they cannot be read."""
     import math
 
+    from gridbench.machine.judgement import disturbed
     from gridbench.sync.cases import counts
     from gridbench.sync.figures import figures_of
 
@@ -53,6 +54,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     better=better,
                     repeat=one.repeat,
                     valid=counts(one),
+                    disturbed=one.status == "done" and disturbed(one),
                     parameters={
                         "workers": one.workers,
                         "parameter": one.parameter,

@@ -37,6 +37,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     value=curve.of(one),
                     repeat=one.repeat,
                     valid=not disturbed(one),
+                    disturbed=disturbed(one),
                     parameters={
                         "side": one.side,
                         "bytes": one.bytes,
