@@ -59,8 +59,8 @@ def park(grid: gridrpc.AttachedGrid, process: psutil.Process, key: str) -> None:
 
 
 def test_calls_hold_neither_threads_nor_descriptors(tmp_path: Path) -> None:
-    # 600 threads, and three files for each, before maps were parked.
-    calls, limit = 600, 256
+    # 200 threads, and three files for each, before maps were parked.
+    calls, limit = 200, 256
     # 16 maps run, and as many stay open, with two files for each; and the program is attached.
     most_threads, most_files = 16 + 4, 2 * (16 + 16) + 4
     process = start("many", limit, tmp_path)
@@ -183,13 +183,13 @@ def test_errors_stay_when_other_maps_are_used(grid: gridrpc.AttachedGrid, tmp_pa
 
 
 def briefly(item: int) -> int:
-    time.sleep(0.01)
+    time.sleep(0.1)
     return item
 
 
 def test_long_maps_leave_threads_to_others(grid: gridrpc.AttachedGrid) -> None:
     for n in range(8):
-        grid.submit(f"long-{n}", briefly, range(20_000))
+        grid.submit(f"long-{n}", briefly, range(2_000))
     # The others take a quarter of an hour.
     assert grid.fetch(grid.detach(abs, -1), LONG) == 1
-    assert all(grid.maps[f"long-{n}"]["results"] < 20_000 for n in range(8))
+    assert all(grid.maps[f"long-{n}"]["results"] < 2_000 for n in range(8))
