@@ -28,6 +28,7 @@ _PACKAGES = (
     "gridbench.datagrid.crossover",
     "gridbench.compare",
     "gridbench.linpack",
+    "gridbench.linpack.clients",
 )
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""
 

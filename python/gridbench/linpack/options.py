@@ -13,12 +13,13 @@ import click
 from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.links.options import LINK_RATE
+from gridbench.linpack.clients.record import POLICIES, CorePolicy, StepKind
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import Count, Counts, Duration, ListOf, Quantity, words
+from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Quantity, words
 from gridbench.schema import group, option, read_parameters
 from gridbench.shared_options import ResultsOptions, experiment_options, rounds_option
-from gridbench.workload.numbers import shown
+from gridbench.workload.numbers import parse_real, shown
 
 if TYPE_CHECKING:
     from gridbench.linpack.servers import ShapedLink
@@ -28,6 +29,10 @@ LARGEST = 10_000
 _SINGLE = "single"
 _LOOPBACK = ("socket", "tcp", "tls")
 _LINKS = ("1gbit", "100mbit+10ms")
+MOST_CLIENTS = 1000
+_PAPER: tuple[StepKind, ...] = ("paper",)
+_BOTH: tuple[StepKind, ...] = ("paper", "scaled")
+_SCALED: tuple[StepKind, ...] = ("scaled",)
 _LONGEST_ROUND_TRIP = Duration(0.0, 10.0)
 
 
@@ -223,4 +228,118 @@ def single(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None
 
     parameters = read_parameters(LinpackParameters, given)
     experiment = LinpackExperiment(parameters)
+    sys.exit(run_experiment(experiment, parameters.results, policy, printing))
+
+
+class Probability(Quantity[float]):
+    """A number above 0, up to 1."""
+
+    name = "probability"
+
+    def read(self, value: Any, folder: Path | None = None) -> float:
+        """The number."""
+        del folder
+        try:
+            return parse_real(str(value), 1e-6, 1.0)
+        except ValueError:
+            raise InputError(
+                f"must be above 0 and up to 1, not `{shown(str(value))}`", remedy="write 0.5"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientsParameters:
+    """Which cases are measured, and how the clients call."""
+
+    clients: tuple[int, ...] = option(
+        "--clients",
+        Counts("number of clients", MOST_CLIENTS),
+        metavar="LIST",
+        help="Numbers of clients, each a process.",
+        default=(1, 4, 8, 12, 16),
+    )
+    sizes: tuple[int, ...] = option(
+        "-n",
+        "--sizes",
+        Counts("order", LARGEST),
+        metavar="LIST",
+        help="Orders of the matrix.",
+        default=(600, 1000, 1400),
+    )
+    policies: tuple[CorePolicy, ...] = option(
+        "--policies",
+        ListOf(Choice[CorePolicy]({name: name for name in POLICIES})),
+        metavar="LIST",
+        help="How the server divides its cores: `all` runs one call at a time on all cores, `one`"
+        " gives each call a core.",
+        default=tuple(POLICIES),
+    )
+    steps: tuple[StepKind, ...] = option(
+        "--steps",
+        Choice({"paper": _PAPER, "scaled": _SCALED, "both": _BOTH}),
+        help="The step as --step has it; or divided by the ratio of the paper's time of a call of"
+        " one client to this machine's, so that a client loads the server as it did then; or both.",
+        default=_PAPER,
+    )
+    step: float = option(
+        "--step",
+        Duration(1e-3, 3600.0),
+        metavar="S",
+        help="Time between the steps of a client.",
+        default=3.0,
+        record="step",
+    )
+    probability: float = option(
+        "--probability",
+        Probability(),
+        metavar="P",
+        help="Probability that a client calls at a step.",
+        default=0.5,
+        record="probability",
+    )
+    duration: float = option(
+        "--duration",
+        Duration(0.1, 86400.0),
+        metavar="S",
+        help="Time in which the clients of a case begin calls.",
+        default=60.0,
+        record="duration",
+    )
+    rounds: int = rounds_option("How often each case is measured.", default=2)
+    seed: int = option(
+        "--seed",
+        Count(0, 2**31 - 1),
+        metavar="K",
+        help="Seed of what is random: the same seed gives the same order and times.",
+        default=1,
+    )
+    results: ResultsOptions = group(ResultsOptions, out="runs/linpack-clients-<time>")
+
+
+@linpack.command(
+    cls=CommandWithExamples,
+    short_help="Measure a server that many clients call at random.",
+    examples=(
+        "gridbench linpack clients --duration 10 --rounds 1",
+        "gridbench linpack clients --steps both --out runs/clients",
+        "gridbench linpack clients --clients 64 --duration 600 --steps scaled -n 600",
+    ),
+)
+@experiment_options(ClientsParameters)
+def clients(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
+    """Measure a Linpack server that many clients call at random.
+
+    Each client is a process. At each step it calls the server with a probability, as in the
+    benchmark of the Ninf project. The tables stand beside the published ones. The server runs on
+    this machine, with each of two policies: one call at a time on all cores, or one core for each
+    call.
+
+    With many clients for ten minutes it is a soak test: the report says whether calls were lost,
+    and whether the server's memory grew.
+    """
+    from gridbench.experiment import run_experiment
+    from gridbench.linpack.clients.experiment import ClientsExperiment
+
+    parameters = read_parameters(ClientsParameters, given)
+    experiment = ClientsExperiment(parameters)
     sys.exit(run_experiment(experiment, parameters.results, policy, printing))

@@ -78,12 +78,21 @@ class RemoteSolver(Solver):
 
     def solve(self) -> float:
         """Call the server."""
+        call = self.submit()
+        self.take(call)
+        return float(call.profile.calc_out - call.profile.calc_in)
+
+    def submit(self) -> gridrpc.Call[Any]:
+        """Begin a call."""
         n = len(self.b)
         # The interface has columns as rows: A is a[n][lda].
-        call = self._dgesv.submit(n, 1, self.a.T, n, self.x.reshape(1, n), n)
-        _, info = call.result()
+        call: gridrpc.Call[Any] = self._dgesv.submit(n, 1, self.a.T, n, self.x.reshape(1, n), n)
+        return call
+
+    def take(self, call: gridrpc.Call[Any], timeout: float | None = None) -> None:
+        """Wait for the solution. TimeoutError if it is not there after so many seconds."""
+        _, info = call.result(timeout)
         self.info = int(info[0])
-        return float(call.profile.calc_out - call.profile.calc_in)
 
 
 def system(n: int, *, singular: bool = False) -> tuple[Array, Array]:

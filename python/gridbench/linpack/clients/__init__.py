@@ -1,0 +1,1 @@
+"""`gridbench linpack clients`: many clients that call a Linpack server at random."""

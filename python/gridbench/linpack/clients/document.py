@@ -1,0 +1,478 @@
+"""The document about many clients: the paper's tables beside ours, its findings, run charts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gridbench.formats import NOTHING, Scale, counted, fixed, percent, scale, size
+from gridbench.jsonl_store import Header
+from gridbench.linpack.clients.paper import (
+    PaperCell,
+    PaperFinding,
+    findings,
+    paper_cells,
+    policies_compared,
+)
+from gridbench.linpack.clients.record import (
+    POLICIES,
+    ClientsCase,
+    ClientsCell,
+    CorePolicy,
+    ServedCall,
+    Spread,
+    StepKind,
+    cells_of,
+    growth_of,
+    is_flat,
+)
+from gridbench.machine.judgement import disturbed, sentence
+from gridbench.pages.chart import Chart, figure
+from gridbench.pages.colours import SERIES
+from gridbench.pages.curves import Curve, Line, Place, Point
+from gridbench.pages.document import (
+    EVERYWHERE,
+    WRITTEN,
+    ChartChoice,
+    Definitions,
+    Document,
+    Section,
+    TableBlock,
+)
+from gridbench.pages.table import Column, Table, table_of
+from gridbench.provisional import marked
+from gridbench.statistics.interval import Interval
+
+_WIDE = 210
+"""Characters of a line that a terminal needs to show all columns."""
+_STEPS: dict[StepKind, str] = {"scaled": ", scaled step", "paper": ""}
+_MOST_CHARTS = 16
+_MOST_CALLS = 300
+"""Calls that a run chart draws."""
+
+
+def document_of(header: Header, cases: Sequence[ClientsCase]) -> Document:
+    """The findings, the tables of all cases, and how they were measured."""
+    cells = cells_of(cases)
+    kinds = [kind for kind in _STEPS if any(one.steps == kind for one in cases)]
+    return Document(
+        kind="gridbench linpack clients",
+        title="gridbench linpack clients: a server that many clients call",
+        heading="A Linpack server that many clients call",
+        subheading=f"{header.machine.get('host', '')} · {header.started[:16].replace('T', ' ')}",
+        sentences=_sentences(cases, kinds),
+        notices=_notices(cases),
+        summary=[
+            *_choice("Order and step", _curves(cells)),
+            *(
+                TableBlock(
+                    f"Findings of the paper{_STEPS[kind]}",
+                    _findings_table(findings(cases, kind)),
+                    media=EVERYWHERE,
+                )
+                for kind in kinds
+            ),
+        ],
+        sections=[
+            Section("tables", "All cases", list(_tables(cells)), short="Cases"),
+            Section("runs", "Run charts", _choice("Case", _run_charts(cells)), short="Runs"),
+            Section("method", "How it was measured", [Definitions(_TERMS)], short="Method"),
+        ],
+        header=header,
+    )
+
+
+# ---- Sentences
+
+
+def _sentences(cases: Sequence[ClientsCase], kinds: Sequence[StepKind]) -> list[str]:
+    """The policies compared, the findings, and what became of the calls."""
+    found = []
+    for kind in kinds:
+        if told := policies_compared(cases, kind):
+            at_step = "at the scaled step, " if kind == "scaled" else ""
+            found.append(sentence(f"{at_step}{told}"))
+    for kind in kinds:
+        verdicts = Counter(one.holds for one in findings(cases, kind))
+        found.append(
+            f"Findings of the paper{_STEPS[kind]}: {verdicts['yes']} confirmed,"
+            f" {verdicts['no']} refuted, {verdicts['not decided']} not decided."
+        )
+    found.append(_calls_told(cases))
+    found += [_soak(one) for one in cases if growth_of(one) is not None]
+    if cases and all(map(disturbed, cases)):
+        return marked(found, "other programs disturbed all cases")
+    return found
+
+
+def _calls_told(cases: Sequence[ClientsCase]) -> str:
+    all_cases = ClientsCell(cases)
+    endings = {
+        "with a wrong result": all_cases.ended("wrong"),
+        "with an error": all_cases.ended("error"),
+        "lost": all_cases.ended("lost"),
+    }
+    bad = [f"{count:,} {what}" for what, count in endings.items() if count]
+    told = ", ".join(bad) if bad else "all were answered, and none was lost"
+    return f"{counted(len(all_cases.calls), 'call')} in {counted(len(cases), 'case')}: {told}."
+
+
+def _soak(case: ClientsCase) -> str:
+    growth = growth_of(case)
+    assert growth is not None
+    change = f"{'grew' if growth >= 0 else 'shrank'} by {size(abs(growth))}"
+    flat = "which counts as flat" if is_flat(case) else "which is not flat"
+    first = size(case.samples[0].memory)
+    return f"{case.named()}: the memory of the server {change} from {first}, {flat}."
+
+
+def _notices(cases: Sequence[ClientsCase]) -> list[str]:
+    found = [
+        "The clients run on the machine of the server, and use its processors too; the paper's were"
+        " on other machines."
+    ]
+    if busy := sum(map(disturbed, cases)):
+        found.append(f"Other programs disturbed {busy:,} of {counted(len(cases), 'case')}.")
+    found += [f"{one.named()}, {one.status}: {one.why}." for one in cases if one.status != "done"]
+    if restarts := sum(one.restarts for one in cases):
+        found.append(
+            f"The server ended {counted(restarts, 'time')}, and its case was measured again."
+        )
+    answered = [call for one in cases for call in one.calls if call.ending == "ok"]
+    if unknown := sum(call.enqueue is None for call in answered):
+        found.append(
+            f"When the server accepted the call is not known of {unknown:,} of"
+            f" {counted(len(answered), 'call')}: response and wait are of the others."
+        )
+    return found
+
+
+_TERMS = [
+    (
+        "Clients",
+        "Each is a process. At each step it calls the server with the given probability, and it"
+        " leaves out the steps that come during a call. It begins at a random time within the first"
+        " step. Both policies see the same steps.",
+    ),
+    (
+        "Scaled step",
+        "The step divided by the ratio of the paper's time of a call of one client to the one"
+        " measured here, so that a client loads the server as it did then.",
+    ),
+    (
+        "Performance",
+        "Of a call: (2/3 n³ + 2 n²) / T_call, from submit to complete, both by the client's clock.",
+    ),
+    (
+        "Response",
+        "From submit to enqueue, when the server accepted the call, by its audit log. The log does"
+        " not name calls: an entry is of the call that returned first among those that it fits.",
+    ),
+    (
+        "Wait",
+        "From enqueue to dequeue, when the function started. It includes the transfer of the"
+        " arguments, which the server accepts before they have arrived.",
+    ),
+    (
+        "Throughput",
+        "Of a call: (8 n² + 20 n) / T_comm, with T_comm = T_call − T_comp as in the paper's model:"
+        " where a call waits for others, that is in T_comm.",
+    ),
+    (
+        "Deviation",
+        "The largest difference of a client's mean performance from that of all clients, by the"
+        " latter: 0 if each has its fair share.",
+    ),
+    ("Processors", "Share of the processors that was busy while clients began calls."),
+    (
+        "Load",
+        "Threads that ran or waited for a processor, mean over ten looks per second. The kernel's"
+        " own average over a minute would still have the case before in it.",
+    ),
+    (
+        "Relative to one client",
+        "Mean performance and throughput, divided by those of one client with the same policy and"
+        " order.",
+    ),
+]
+
+
+# ---- Tables
+
+
+def _findings_table(found: Sequence[PaperFinding]) -> Table:
+    columns: list[Column[PaperFinding]] = [
+        Column("finding", lambda one: one.claim, words=True),
+        Column("holds today", lambda one: one.holds, words=True),
+        Column("figures", lambda one: one.figures, words=True),
+    ]
+    return table_of(columns, found, style="left")
+
+
+def _tables(cells: Sequence[ClientsCell]) -> Iterator[TableBlock]:
+    for kind, told in _STEPS.items():
+        for policy, name in POLICIES.items():
+            own = [cell for cell in cells if cell.key[:2] == (kind, policy)]
+            if own:
+                title = f"{name[0].upper()}{name[1:]}{told}"
+                yield TableBlock(title, _cases_table(own), media=EVERYWHERE)
+                yield TableBlock(
+                    f"{title}: beside the paper",
+                    _comparison_table(own),
+                    about="Ours / the paper's.",
+                    media=WRITTEN,
+                )
+
+
+def _cases_table(cells: Sequence[ClientsCell]) -> Table:
+    columns: list[Column[ClientsCell]] = [
+        Column("n", lambda cell: cell.key[2]),
+        Column("clients", lambda cell: cell.key[3]),
+        Column("Gflop/s, max / min / mean", lambda cell: _three(cell.performance, Scale(1e-9, ""))),
+        Column("response", lambda cell: _times(cell.response), from_width=140),
+        Column("wait", lambda cell: _times(cell.wait), from_width=110),
+        Column("MB/s", lambda cell: _three(cell.throughput, Scale(1e-6, "")), from_width=_WIDE),
+        Column("processors", lambda cell: percent(cell.utilisation)),
+        Column("of the server", lambda cell: percent(cell.server_share), from_width=_WIDE),
+        Column("load", lambda cell: fixed(cell.load_average, 2)),
+        Column(
+            "step",
+            lambda cell: cell.cases[0].step,
+            "s",
+            condition=cells[0].key[0] == "scaled",
+            from_width=_WIDE,
+        ),
+        Column("deviation", lambda cell: percent(cell.deviation), from_width=_WIDE),
+        Column("calls", lambda cell: len(cell.calls)),
+        Column("failed", lambda cell: cell.ended("error", "wrong", "lost"), from_width=100),
+        Column(
+            "disturbed",
+            lambda cell: f"{sum(map(disturbed, cell.cases))} of {len(cell.cases)}",
+            from_width=_WIDE,
+        ),
+    ]
+    return table_of(columns, cells)
+
+
+def _comparison_table(cells: Sequence[ClientsCell]) -> Table:
+    paper = paper_cells()
+
+    def of_paper(cell: ClientsCell) -> PaperCell | None:
+        return paper.get(cell.key[1:])
+
+    def relative(figure: str) -> Callable[[ClientsCell], str]:
+        def told(cell: ClientsCell) -> str:
+            _, policy, n, _ = cell.key
+            theirs = of_paper(cell)
+            ours = _by_one_client(cell, cells, figure)
+            before = None
+            if theirs is not None:
+                alone = getattr(paper[policy, n, 1], figure)
+                before = getattr(theirs, figure).mean / alone.mean
+            return _both(ours, before, lambda value: fixed(value, 2))
+
+        return told
+
+    def both(
+        ours: Callable[[ClientsCell], float],
+        theirs: Callable[[PaperCell], float],
+        shown: Callable[[float], str],
+    ) -> Callable[[ClientsCell], str]:
+        def told(cell: ClientsCell) -> str:
+            known = of_paper(cell)
+            return _both(ours(cell), None if known is None else theirs(known), shown)
+
+        return told
+
+    def seconds(value: float) -> str:
+        return scale(value, "s").text(value)
+
+    columns: list[Column[ClientsCell]] = [
+        Column("n", lambda cell: cell.key[2]),
+        Column("clients", lambda cell: cell.key[3]),
+        Column("performance, relative to one client", relative("performance")),
+        Column("throughput, relative", relative("throughput")),
+        Column(
+            "mean response", both(lambda c: _mean(c.response), lambda p: p.response.mean, seconds)
+        ),
+        Column("mean wait", both(lambda c: _mean(c.wait), lambda p: p.wait.mean, seconds)),
+        Column("processors", both(lambda c: c.utilisation, lambda p: p.utilisation, percent)),
+        Column(
+            "load",
+            both(lambda c: c.load_average, lambda p: p.load_average, lambda v: fixed(v, 2)),
+        ),
+        Column("calls", both(lambda c: len(c.calls), lambda p: p.calls, lambda v: f"{v:,.0f}")),
+    ]
+    return table_of(columns, cells)
+
+
+def _by_one_client(cell: ClientsCell, cells: Sequence[ClientsCell], figure: str) -> float:
+    """A mean figure, by that of one client with the same policy and order; NaN: not measured."""
+    alone = next((one for one in cells if one.key == (*cell.key[:3], 1)), None)
+    return (
+        math.nan if alone is None else _mean(getattr(cell, figure)) / _mean(getattr(alone, figure))
+    )
+
+
+def _mean(spread: Spread | None) -> float:
+    return math.nan if spread is None else spread.mean
+
+
+def _both(ours: float, theirs: float | None, shown: Callable[[float], str]) -> str:
+    texts = (
+        shown(one) if one is not None and math.isfinite(one) else NOTHING for one in (ours, theirs)
+    )
+    return " / ".join(texts)
+
+
+def _times(spread: Spread | None) -> str:
+    return NOTHING if spread is None else _three(spread, scale(spread.mean, "s"))
+
+
+def _three(spread: Spread | None, unit: Scale) -> str:
+    """`12.1 / 8.00 / 10.2 ms`: largest, least and mean."""
+    if spread is None:
+        return NOTHING
+    return unit.with_suffix(
+        " / ".join(unit.bare(one) for one in (spread.largest, spread.least, spread.mean))
+    )
+
+
+# ---- Charts
+
+
+def _choice(label: str, charts: Sequence[tuple[str, Chart]]) -> list[ChartChoice | Chart]:
+    return [ChartChoice(label, charts)] if charts else []
+
+
+def _curves(cells: Sequence[ClientsCell]) -> list[tuple[str, Chart]]:
+    """Performance of a client over the number of clients, for each step and order."""
+    found = []
+    for kind, told in _STEPS.items():
+        for n in sorted({cell.key[2] for cell in cells if cell.key[0] == kind}):
+            own = [cell for cell in cells if (cell.key[0], cell.key[2]) == (kind, n)]
+            curve = _curve(own, kind, n)
+            if curve is not None and curve.drawn:
+                found.append((f"n = {n:,}{told}", curve.chart()))
+    return found
+
+
+def _curve(cells: Sequence[ClientsCell], kind: StepKind, n: int) -> Curve | None:
+    """Relative to one client that has all cores, so that the policies can be compared."""
+    alone = next((one for one in cells if one.key[1:] == ("all", n, 1)), None)
+    if alone is None or alone.performance is None:
+        return None
+    clients = sorted({cell.key[3] for cell in cells})
+    places = {count: Place(count, f"{count}") for count in clients}
+    paper = paper_cells()
+    lines = []
+    for number, policy in enumerate(POLICIES):
+        ours = [
+            Point(places[cell.key[3]], _relative(cell.performance, alone.performance), cell.valid)
+            for cell in cells
+            if cell.key[1] == policy and cell.performance is not None
+        ]
+        lines.append(Line(_SHORT[policy], ours, colour=SERIES[number]))
+        theirs = [
+            Point(
+                places[count],
+                _relative(paper[policy, n, count].performance, paper["all", n, 1].performance),
+                True,
+            )
+            for count in clients
+            if (policy, n, count) in paper
+        ]
+        lines.append(
+            Line(
+                f"{_SHORT[policy]}, paper", theirs, of=_SHORT[policy], colour=SERIES[number],
+                dash="dot",
+            )
+        )  # fmt: skip
+    return Curve(
+        id=f"performance-{kind}-{n}",
+        title="Performance of a client",
+        about="Mean of all calls, relative to one client that has all cores. Dotted: the paper's.",
+        x_title="clients",
+        places=list(places.values()),
+        y_title="relative performance",
+        unit="x",
+        lines=lines,
+    )
+
+
+_SHORT: dict[CorePolicy, str] = {"all": "all cores", "one": "one core each"}
+
+
+def _relative(spread: Spread, alone: Spread) -> Interval:
+    value = spread.mean / alone.mean
+    return Interval(value, value, value)
+
+
+def _run_charts(cells: Sequence[ClientsCell]) -> list[tuple[str, Chart]]:
+    """The first round of each case with the most clients, and then of others."""
+    by_clients = sorted(cells, key=lambda cell: -cell.key[3])
+    return [
+        (cell.cases[0].told(), _run_chart(cell.cases[0], f"run-{number}"))
+        for number, cell in enumerate(by_clients[:_MOST_CHARTS])
+    ]
+
+
+def _run_chart(case: ClientsCase, name: str) -> Chart:
+    """Processors and load over time, and below them a line for each call."""
+    calls = [call for call in case.calls if call.complete is not None]
+    calls = sorted(calls, key=lambda call: call.submit)[:_MOST_CALLS]
+    cut = len(calls) < len(case.calls)
+    at = [round(one.at, 3) for one in case.samples]
+    traces: list[dict[str, Any]] = [
+        {
+            "type": "scatter", "mode": "lines+markers", "name": title, "x": at, "y": values,
+            "yaxis": axis, "line": {"color": colour, "shape": "hv"}, "marker": {"size": 4},
+        }
+        for title, values, axis, colour in (
+            ("processors busy, %", [round(100 * s.busy, 1) for s in case.samples], "y2", SERIES[0]),
+            ("load", [round(s.runnable, 2) for s in case.samples], "y3", SERIES[1]),
+        )
+    ]  # fmt: skip
+    for title, colour, ends in (
+        ("waiting and transfer", "var(--soft)", lambda call: (call.submit, call.complete)),
+        ("function running", SERIES[2], lambda call: (call.dequeue, call.returned)),
+    ):
+        x, y = _segments(calls, ends)
+        traces.append(
+            {
+                "type": "scatter", "mode": "lines", "name": title, "x": x, "y": y,
+                "line": {"color": colour, "width": 4}, "hoverinfo": "x+name",
+            }
+        )  # fmt: skip
+    first = f", the first {counted(len(calls), 'call')}" if cut else ""
+    end = max((call.complete or 0.0 for call in calls), default=case.seconds)
+    return figure(
+        traces,
+        x={"title": "seconds after the start", "range": [0, 1.02 * end]},
+        y={"title": "client", "domain": [0, 0.55], "range": [-1, case.clients]},
+        layout={
+            "yaxis2": {"title": {"text": "busy, %"}, "domain": [0.82, 1], "range": [0, 104]},
+            "yaxis3": {"title": {"text": "load"}, "domain": [0.6, 0.78], "rangemode": "tozero"},
+        },
+        label=f"Run chart: {case.told()}",
+        name=name,
+        title="Run chart",
+        about=f"{case.told()}{first}. A line is a call, from submit to complete.",
+        height=560,
+    )
+
+
+def _segments(
+    calls: Sequence[ServedCall], ends: Callable[[ServedCall], tuple[float | None, float | None]]
+) -> tuple[list[float | None], list[int | None]]:
+    """Lines from one time to another, at the height of their client."""
+    x: list[float | None] = []
+    y: list[int | None] = []
+    for call in calls:
+        begin, end = ends(call)
+        if begin is not None and end is not None:
+            x += [round(begin, 4), round(end, 4), None]
+            y += [call.client, call.client, None]
+    return x, y

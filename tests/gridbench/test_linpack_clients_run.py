@@ -1,0 +1,148 @@
+"""`gridbench linpack clients` from the command line, with a real server and real clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gridbench.linpack.clients.record import FORM, ClientsCase
+from judging import judged
+from running import DEADLINE, PROGRAM, Run, cmdline, until
+
+QUICK = (
+    "linpack", "clients", "-n", "100", "--step", "0.1", "--duration", "1.5", "--accept-load",
+    "--out", "out",
+)  # fmt: skip
+OF_LOAD = ("nothing else was at work", "repeated")
+"""Rules that tests beside each other break."""
+
+
+def cases(folder: Path) -> list[ClientsCase]:
+    return FORM.read(folder / "out")[1]
+
+
+def well(done: subprocess.CompletedProcess[str]) -> None:
+    # 3: other tests disturbed all cases.
+    assert done.returncode in (0, 3), done.stdout + done.stderr
+
+
+@contextmanager
+def started(folder: Path, environment: dict[str, str], *words: str) -> Iterator[psutil.Popen]:
+    """The program, with all that it prints in one stream."""
+    command = [*PROGRAM, *QUICK, *words]
+    with psutil.Popen(
+        command, cwd=folder, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        yield process
+
+
+def below(process: psutil.Popen, word: str) -> list[psutil.Process]:
+    """Its processes that were started with this word."""
+    return [one for one in process.children(recursive=True) if word in cmdline(one)]
+
+
+def began(folder: Path) -> bool:
+    """Whether a case has been saved."""
+    file = folder / "out" / "clients.jsonl"
+    return file.exists() and file.read_text().count("\n") > 1
+
+
+def test_clients_of_both_policies_are_measured(gridbench: Run, tmp_path: Path) -> None:
+    well(gridbench(*QUICK, "--clients", "1,3", "--rounds", "1"))
+    found = cases(tmp_path)
+    keys = [(one.policy, one.clients, one.status) for one in found]
+    assert keys == [
+        ("all", 1, "done"), ("all", 3, "done"), ("one", 1, "done"), ("one", 3, "done"),
+    ]  # fmt: skip
+    for one in found:
+        assert {call.client for call in one.calls} == set(range(one.clients))
+        # 15 steps of 0.1 s with a call at every second; fewer if a call takes longer.
+        assert 1 <= len(one.calls) <= 15 * one.clients
+        for call in one.calls:
+            assert call.ending == "ok"
+            assert None not in (call.enqueue, call.dequeue, call.returned, call.complete)
+        assert one.samples
+        assert all(0 <= sample.busy <= 1 and sample.memory > 1 << 20 for sample in one.samples)
+    rules = judged(tmp_path / "out")
+    assert {name for name, rule in rules.items() if rule.outcome == "broken"} <= set(OF_LOAD)
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+
+
+def test_both_policies_see_the_same_steps(gridbench: Run, tmp_path: Path) -> None:
+    # A step that no call exceeds; one that begins late leaves none out.
+    options = ("--step", "0.5", "--duration", "3", "--clients", "2", "--rounds", "1", "--json")
+    done = gridbench(*QUICK, *options)
+    well(done)
+    first, second = cases(tmp_path)
+    steps = [[(c.client, round(c.submit / 0.5)) for c in one.calls] for one in (first, second)]
+    assert len(steps[0]) == len(steps[1]) > 0
+    document = json.loads(done.stdout)
+    assert [len(one["calls"]) for one in document["cases"]] == [len(own) for own in steps]
+
+
+def test_a_step_is_scaled_to_the_time_of_a_call(gridbench: Run, tmp_path: Path) -> None:
+    options = ("-n", "600", "--clients", "2", "--policies", "one", "--rounds", "2")
+    well(gridbench(*QUICK, *options, "--steps", "scaled", "--step", "3"))
+    first, second = cases(tmp_path)
+    # The paper's call took 2.03 s: a step is as many of our calls.
+    assert 0.001 < first.step < 3
+    assert second.step == first.step
+    assert first.steps == "scaled"
+
+
+def test_an_interrupted_table_resumes(
+    gridbench: Run, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    options = ("--clients", "1,2", "--policies", "one", "--rounds", "1")
+    with started(tmp_path, environment, *options) as process:
+        until(lambda: began(tmp_path))
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=DEADLINE)
+        assert process.returncode == 128 + signal.SIGINT, printed
+    (before,) = cases(tmp_path)
+    well(gridbench(*QUICK, *options))
+    after = cases(tmp_path)
+    assert after[0] == before
+    assert [one.clients for one in after] == [1, 2]
+
+
+def test_a_server_that_is_killed_is_replaced(tmp_path: Path, environment: dict[str, str]) -> None:
+    options = ("--clients", "1,2", "--policies", "one", "--rounds", "1", "--duration", "4")
+    with started(tmp_path, environment, *options) as process:
+        until(lambda: began(tmp_path))
+        # The process that is copied, and the clients.
+        until(lambda: len(below(process, "gridbench.process.copying")) >= 1 + 2)
+        (server,) = below(process, "start")
+        os.kill(server.pid, signal.SIGKILL)
+        printed, _ = process.communicate(timeout=DEADLINE)
+        assert process.returncode in (0, 3), printed
+    assert "the server ended; measuring it again with a new server" in printed
+    assert "The server ended 1 time, and its case was measured again." in " ".join(printed.split())
+    assert [(one.clients, one.status, one.restarts) for one in cases(tmp_path)] == [
+        (1, "done", 0), (2, "done", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--steps", "scaled"), "the paper has no time for n = 100, so its step cannot be scaled"),
+        (("--policies", "two"), "--policies: must be one of all, one, not `two`"),
+        (("--probability", "0"), "--probability: must be above 0 and up to 1, not `0`"),
+        (("--clients", "0"), "--clients"),
+        (("--duration", "0"), "--duration: must be from 0.1 s to 86,400 s, not `0`"),
+    ],
+)
+def test_wrong_options_are_refused(refused: Run, words: tuple[str, ...], told: str) -> None:
+    done = refused(*QUICK, *words)
+    assert done.returncode == 2
+    assert told in done.stderr
