@@ -12,6 +12,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 from blocks import ROOT, pages
+from browser import browser
 from fresh import once
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
@@ -19,7 +20,6 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 import gridrpc
 from gridbench.cli import COMMANDS
-from gridbench.report.screenshot import browser
 
 #: What a page loads, by element; what it only leads to is another matter.
 LOADED = {"img": "src", "link": "href", "script": "src", "source": "src", "iframe": "src"}

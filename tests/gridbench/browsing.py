@@ -6,9 +6,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from browser import SECONDS_TO_DRAW, open_report
 from selenium.webdriver.support.ui import WebDriverWait
-
-from gridbench.report.screenshot import SECONDS_TO_DRAW, open_report
 
 
 def opened(driver, path: Path) -> None:

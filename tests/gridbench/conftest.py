@@ -162,8 +162,9 @@ def downloads(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def driver(downloads):
     """A browser without network, whose downloads go to `downloads`."""
+    from browser import browser
+
     from gridbench.errors import InputError
-    from gridbench.report.screenshot import browser
 
     try:
         with browser(downloads) as opened:

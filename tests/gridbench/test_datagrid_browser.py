@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import picture
 
 from browsing import drawn, opened, pixels
 from datagrid_cases import EVIL, campaign, four, header_of, killed, made
@@ -20,7 +21,6 @@ from gridbench.datagrid.record import DataGridCase, TaskTimeline, Windows
 from gridbench.datagrid.tables import cases_table
 from gridbench.formats import amount
 from gridbench.pages.document import write_page
-from gridbench.report.screenshot import picture
 
 SECONDS_TO_DOWNLOAD = 30
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import picture
 
 import micro_results
 from browsing import drawn, opened, pixels
 from gridbench.micro.document import document_of
 from gridbench.micro.record import Results
 from gridbench.pages.document import write_page
-from gridbench.report.screenshot import picture
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 SECONDS_TO_DOWNLOAD = 30

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import picture
 
 import timelines
 from browsing import drawn, opened, pixels
@@ -19,7 +18,6 @@ from gridbench.pages.render import page as page_in_html
 from gridbench.report.charts import MOST_TASKS
 from gridbench.report.document import document_of
 from gridbench.report.run_analysis import study
-from gridbench.report.screenshot import picture
 from gridbench.report.source import Run
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
@@ -189,13 +187,3 @@ def test_names_from_logs_are_shown_not_run(driver, tmp_path):
     # Plotly's own small markup would have made the name bold.
     tick = driver.find_element("css selector", '[data-name="gantt-1"] .yaxislayer-above text')
     assert tick.get_attribute("textContent").startswith("<script>")
-
-
-def test_screenshot_program(tmp_path):
-    report = page_of(tmp_path, timelines.made_run(20, 4))
-    out = tmp_path / "report.png"
-    command = [sys.executable, "-m", "gridbench.report.screenshot", str(report), str(out)]
-    subprocess.run([*command, "--height", "900"], check=True, timeout=120)
-    png = out.read_bytes()
-    assert int.from_bytes(png[16:20], "big") == 1280
-    assert int.from_bytes(png[20:24], "big") == 900

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from browser import picture
 
 from browsing import opened, pixels
 from golden import same_as_golden
@@ -17,7 +18,6 @@ from gridbench.pages.document import write_page
 from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page
 from gridbench.provisional import marked
-from gridbench.report.screenshot import picture
 from gridbench.result_kind import write_report
 from gridbench.scenario.answers import answers
 from gridbench.scenario.cases import cells_of

@@ -592,10 +592,10 @@ def test_a_port_that_is_taken_is_told(watched: Watched) -> None:
 
 
 def test_the_page_shows_what_the_grid_does(watched: Watched) -> None:
+    from browser import browser
     from selenium.webdriver.support.ui import WebDriverWait
 
     from gridbench.errors import InputError
-    from gridbench.report.screenshot import browser
 
     def text(driver: Any, selector: str) -> str:
         found: str = driver.execute_script(

@@ -15,7 +15,7 @@ from gridbench.compare.figures import (
     compare_commands,
 )
 from gridbench.compare.record import Command, Execution, commands_in
-from gridbench.formats import counted, digits, fixed, scale, size
+from gridbench.formats import counted, digits, fixed, scale, shortened, size
 from gridbench.jsonl_store import Header
 from gridbench.pages.colours import SERIES
 from gridbench.pages.document import (
@@ -286,5 +286,4 @@ def _names(answer: CommandComparison) -> dict[str, str]:
 
 
 def _quoted(name: str) -> str:
-    text = " ".join(name.split())
-    return f"“{text if len(text) <= _NAME else text[: _NAME - 1] + '…'}”"
+    return f"“{shortened(name, _NAME)}”"

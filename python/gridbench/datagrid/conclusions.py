@@ -13,7 +13,8 @@ from gridbench.datagrid.tables import line_name, place_shown
 from gridbench.datagrid.workload import label_shown, size_shown
 from gridbench.formats import amount, counted, digits, shortened, times
 from gridbench.jsonl_store import Header
-from gridbench.machine.judgement import disturbed, disturbed_count, sentence
+from gridbench.machine.judgement import disturbance, disturbed
+from gridbench.pages.document import subheading as line_of
 from gridbench.provisional import busy_in, marked
 from gridbench.published.figures import FIT_OPERATIONS, data_grid_slides
 from gridbench.statistics.claims import ENOUGH
@@ -89,10 +90,7 @@ def notices(groups: Sequence[RepeatedCase]) -> list[str]:
     if len(bad) > _MOST_TOLD:
         found.append(f"The data were not right in {len(bad) - _MOST_TOLD} more cases.")
     found += _failed(cases)
-    loads = [case.load or {} for case in cases if disturbed(case)]
-    processors = next((load["processors"] for load in loads if load.get("processors")), None)
-    if told := disturbed_count(len(loads), len(cases), "runs", processors):
-        found.append(sentence(told))
+    found += filter(None, [disturbance(cases, "runs")])
     found += _invalid(groups)
     unchecked = sum(case.status == "done" and case.checked is None for case in cases)
     if unchecked:
@@ -133,20 +131,15 @@ def clients_part(groups: Sequence[RepeatedCase]) -> str:
 
 def subheading(header: Header, groups: Sequence[RepeatedCase]) -> str:
     """Products, runs, clients, members, machine and day in a line."""
-    machine = header.machine
     cases = [case for group in groups for case in group.cases]
-    cores = machine.get("cores")
-    parts = [
+    return line_of(
+        header,
         counted(len({case.engine for case in cases}), "data grid"),
         counted(len(cases), "run"),
         f"up to {counted(max((case.clients for case in cases), default=0), 'client')}",
         f"up to {counted(max((case.member_count for case in cases), default=0), 'member')}",
         ", ".join(dict.fromkeys(case.placed for case in cases)),
-        str(machine.get("processor") or ""),
-        counted(cores, "processor") if isinstance(cores, int) else "",
-        header.started[:10],
-    ]
-    return " · ".join(part for part in parts if part)
+    )
 
 
 def _race(race: Sequence[RepeatedCase]) -> str:

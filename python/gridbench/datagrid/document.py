@@ -23,12 +23,12 @@ from gridbench.pages.document import (
     WRITTEN,
     Block,
     ChartChoice,
-    Definitions,
     Document,
     Paragraph,
     Section,
     SideBySide,
     TableBlock,
+    definitions,
 )
 from gridbench.pages.table import Table
 
@@ -41,84 +41,47 @@ _MOST_LOOPS = 6
 """Charts of closed and open loops."""
 _RANGES = 186
 """Characters of a line from which on a terminal has room for the ranges."""
-_TERMS = (
-    (
-        "case, run, repeat",
-        "A case is a data grid with its numbers of members and clients, its size of objects and"
-        " its tasks. Each measurement of a case is a run; the runs of a case are its repeats"
-        " (--rounds).",
-    ),
-    ("*", "No repeat of the case is valid. The table “Runs that do not count” says why."),
-    (
-        "†",
-        "The case was too short to judge: all clients worked for less than ten windows of 0.1 s, so"
-        " that nobody knows whether throughput was steady. Give tasks more to do.",
-    ),
-    (
-        "throughput",
-        "Successful operations of all clients, over the time from the instant at which all began to"
-        " the last end.",
-    ),
-    (
-        "data rate",
-        "Bytes of objects that were read or written, without their keys; an update reads its object"
-        " and writes it. Of rates, 1 MB is 1,000 KB; of sizes, 1 MB is 1,024 KB.",
-    ),
-    (
-        "task time",
-        "The median task of a run after the warm-up, without the first task of each client; if each"
-        " client has a single one, with it.",
-    ),
-    (
-        "with start-up",
-        "All tasks, and the first, cold task of each client before the warm-up, with the time in"
-        " which clients connected to the data grid, as the slides' preliminary run measured it.",
-    ),
-    (
-        "p50, p99",
-        "Latencies of the operation that the case is about, from the merged histograms of all"
-        " repeats that count; the range is that of the repeats. In an open loop they count from"
-        " when operations should have begun.",
-    ),
-    (
-        "valid",
-        "A run is valid if the throughput was steady at the end of the warm-up and in the measured"
-        " part, no operation failed, an offered rate was kept up with, and no other programs"
-        " disturbed it. After a kill, only the warm-up and other programs matter. Invalid runs are"
-        " shown, and nothing is claimed from them.",
-    ),
-    ("failed", "The run did not come to its end, or the data were not right."),
-    (
-        "steady",
-        "The halves of the measured part differ by at most 10 %, or by no more than three standard"
-        " errors of their windows. Only windows count in which all clients had something to do.",
-    ),
-    (
-        "in use of a member",
-        "Bytes that a member had in use when the objects were stored, after a garbage collection:"
-        " of Java's heap, and of what has the data outside of it. It is of this case alone, except"
-        " for Ignite, which still counts some pages that an earlier case on the cluster filled.",
-    ),
-    (
-        "resident of a member",
-        "Bytes of memory that its processes had then. A process may keep what it has taken once: of"
-        " a cluster that has served other cases before, these may be in it.",
-    ),
-    (
-        "incomplete",
-        "Something is missing as expected: more members were killed than there are copies of an"
-        " object, or tasks updated the same object at the same time without atomic updates.",
-    ),
-    (
-        "in doubt",
-        "Updates and insertions whose answer was an error: they may have happened, and count"
-        " whichever way fits.",
-    ),
-    (
-        "fastest",
-        "An engine is called the fastest if the slowest of two or more valid repeats is faster than"
-        " the fastest of the next engine's.",
-    ),
+_TERMS = definitions(
+    """
+    case, run, repeat = A case is a data grid with its numbers of members and clients, its size of
+        objects and its tasks. Each measurement of a case is a run; the runs of a case are its
+        repeats (--rounds).
+    * = No repeat of the case is valid. The table “Runs that do not count” says why.
+    † = The case was too short to judge: all clients worked for less than ten windows of 0.1 s, so
+        that nobody knows whether throughput was steady. Give tasks more to do.
+    throughput = Successful operations of all clients, over the time from the instant at which all
+        began to the last end.
+    data rate = Bytes of objects that were read or written, without their keys; an update reads its
+        object and writes it. Of rates, 1 MB is 1,000 KB; of sizes, 1 MB is 1,024 KB.
+    task time = The median task of a run after the warm-up, without the first task of each client;
+        if each client has a single one, with it.
+    with start-up = All tasks, and the first, cold task of each client before the warm-up, with the
+        time in which clients connected to the data grid, as the slides' preliminary run measured
+        it.
+    p50, p99 = Latencies of the operation that the case is about, from the merged histograms of all
+        repeats that count; the range is that of the repeats. In an open loop they count from when
+        operations should have begun.
+    valid = A run is valid if the throughput was steady at the end of the warm-up and in the
+        measured part, no operation failed, an offered rate was kept up with, and no other programs
+        disturbed it. After a kill, only the warm-up and other programs matter. Invalid runs are
+        shown, and nothing is claimed from them.
+    failed = The run did not come to its end, or the data were not right.
+    steady = The halves of the measured part differ by at most 10 %, or by no more than three
+        standard errors of their windows. Only windows count in which all clients had something to
+        do.
+    in use of a member = Bytes that a member had in use when the objects were stored, after a
+        garbage collection: of Java's heap, and of what has the data outside of it. It is of this
+        case alone, except for Ignite, which still counts some pages that an earlier case on the
+        cluster filled.
+    resident of a member = Bytes of memory that its processes had then. A process may keep what it
+        has taken once: of a cluster that has served other cases before, these may be in it.
+    incomplete = Something is missing as expected: more members were killed than there are copies of
+        an object, or tasks updated the same object at the same time without atomic updates.
+    in doubt = Updates and insertions whose answer was an error: they may have happened, and count
+        whichever way fits.
+    fastest = An engine is called the fastest if the slowest of two or more valid repeats is faster
+        than the fastest of the next engine's.
+    """
 )
 
 
@@ -383,7 +346,7 @@ def _method(groups: Sequence[RepeatedCase], cases: Sequence[DataGridCase]) -> Se
                 " processes of their own, that store nothing; each processes its tasks one after"
                 " another, and a task reads, updates and inserts objects."
             ),
-            Definitions(_TERMS),
+            _TERMS,
             TableBlock(
                 "How the products were set up",
                 tables.products_table(groups),

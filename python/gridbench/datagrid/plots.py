@@ -16,7 +16,7 @@ from gridbench.datagrid.workload import label_shown
 from gridbench.formats import amount, plain, rounded, scale, whole
 from gridbench.pages.chart import Chart, figure
 from gridbench.pages.colours import engine_colours
-from gridbench.pages.curves import Curve, Line, Place, Point
+from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.pages.downsample import evenly
 from gridbench.published.figures import FIT_OPERATIONS, UNLOADED_OPERATIONS, data_grid_slides
 from gridbench.statistics.interval import Interval
@@ -204,7 +204,7 @@ def _between(low: float, high: float) -> list[float]:
 
 
 def _reference(place: float, value: float, axis: Axis) -> Point:
-    return Point(_place(axis, place), Interval(value, value, value), True)
+    return Point(_place(axis, place), exactly(value), counts=True)
 
 
 def _places(sweeps: Sequence[DataGridSweep]) -> list[Place]:
@@ -242,11 +242,7 @@ def tails(lines: Iterable[Tail], name: str, title: str, about: str = "") -> Char
             Line(
                 text,
                 [
-                    Point(
-                        Place(rounded(place, 6), _faster(place)),
-                        Interval(value, value, value),
-                        True,
-                    )
+                    Point(Place(rounded(place, 6), _faster(place)), exactly(value), counts=True)
                     for place, value in points
                 ],
                 engine=engine,

@@ -22,11 +22,11 @@ from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.pages.document import (
     EVERYWHERE,
     ChartChoice,
-    Definitions,
     Document,
     Paragraph,
     Section,
     TableBlock,
+    definitions,
 )
 from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
 from gridbench.provisional import busy_in, marked
@@ -383,37 +383,22 @@ def _place(n: float) -> Place:
 
 # ---- The document
 
-_TERMS = (
-    ("n", "Order of the matrix: n equations with n unknowns."),
-    ("local", "The client solves the system itself, with the same library as the server."),
-    (
-        "socket, tcp, tls",
-        "The server's Unix socket, TCP without encryption, and TLS, all on this machine.",
-    ),
-    (
-        "1gbit, 100mbit+10ms",
-        "TLS over a link of this rate, and of this rate and round-trip time.",
-    ),
-    (
-        "performance",
-        "2/3 n^3 + 2 n^2 floating-point operations, divided by the time of the call.",
-    ),
-    (
-        "communication, computation",
-        "T_call = T_comm + T_comp. T_comp is the time in which the solver runs on the server;"
-        " T_comm is the rest of the call.",
-    ),
-    (
-        "T_comm0, B",
-        "T_comm = T_comm0 + (8 n^2 + 20 n) / B: the bytes of matrix, right-hand side, solution and"
-        " pivots.",
-    ),
-    ("T_comp0, P_calc", "T_comp = T_comp0 + (2/3 n^3 + 2 n^2) / P_calc."),
-    (
-        "throughput",
-        "8 n^2 + 20 n bytes, divided by T_comm.",
-    ),
-    ("from", "The server is faster at all measured sizes from this one on."),
+_TERMS = definitions(
+    """
+    n = Order of the matrix: n equations with n unknowns.
+    local = The client solves the system itself, with the same library as the server.
+    socket, tcp, tls = The server's Unix socket, TCP without encryption, and TLS, all on this
+        machine.
+    1gbit, 100mbit+10ms = TLS over a link of this rate, and of this rate and round-trip time.
+    performance = 2/3 n^3 + 2 n^2 floating-point operations, divided by the time of the call.
+    communication, computation = T_call = T_comm + T_comp. T_comp is the time in which the solver
+        runs on the server; T_comm is the rest of the call.
+    T_comm0, B = T_comm = T_comm0 + (8 n^2 + 20 n) / B: the bytes of matrix, right-hand side,
+        solution and pivots.
+    T_comp0, P_calc = T_comp = T_comp0 + (2/3 n^3 + 2 n^2) / P_calc.
+    throughput = 8 n^2 + 20 n bytes, divided by T_comm.
+    from = The server is faster at all measured sizes from this one on.
+    """
 )
 
 
@@ -495,7 +480,7 @@ def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
                     ),
                 ],
             ),
-            Section("method", "How to read this", [Definitions(_TERMS)]),
+            Section("method", "How to read this", [_TERMS]),
         ],
         header=header,
     )

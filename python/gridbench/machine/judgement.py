@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Literal, Protocol
 
@@ -107,6 +108,14 @@ def disturbed_count(disturbed: int, of: int, noun: str, cores: int | None = None
         f"other programs disturbed {disturbed:,} of {of:,} {noun}, as they used more than"
         f" {processors(tolerated(cores))} processors meanwhile"
     )
+
+
+def disturbance(records: Sequence[Judged], noun: str) -> str:
+    """The same as a sentence of records with a `load`, by the processors in the first disturbed."""
+    loads = [one.load or {} for one in records if disturbed(one)]
+    cores = next((load["processors"] for load in loads if load.get("processors")), None)
+    count = disturbed_count(len(loads), len(records), noun, cores)
+    return sentence(count) if count else ""
 
 
 def sentence(text: str) -> str:

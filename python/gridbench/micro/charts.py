@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gridbench.formats import NOTHING, amount, interval, round_amount, times
+from gridbench.formats import NOTHING, amount, interval, round_amount, shortened, times
 from gridbench.micro.record import (
-    CurveAxis,
     CurveLine,
     FigureCurve,
     FigureEntry,
@@ -35,7 +34,9 @@ from gridbench.micro.wording import (
 from gridbench.pages.axis import axis_of, is_wide
 from gridbench.pages.chart import Chart, figure
 from gridbench.pages.colours import engine_colours
+from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.pages.table import Table
+from gridbench.statistics.interval import Interval
 
 _LONGEST = 48
 """Letters of a name beside a picture."""
@@ -124,94 +125,53 @@ def percentile_curve(made: MicroFigure) -> Chart | None:
     names = sorted({name for entry in entries for name in entry.percentiles or {}}, key=float)
     if not names:
         return None
-    lines = []
-    for entry in entries:
-        known = {
-            float(n): value
-            for n, name in enumerate(names)
-            if (value := (entry.percentiles or {}).get(name)) is not None
-        }
-        lines.append(CurveLine(engine=entry.engine, x=tuple(known), y=tuple(known.values())))
+    places = [Place(n, f"{name} %") for n, name in enumerate(names)]
+
+    def points(entry: FigureEntry) -> list[Point]:
+        known = entry.percentiles or {}
+        values = [(place, known.get(name)) for place, name in zip(places, names, strict=True)]
+        return [Point(place, exactly(v), counts=True) for place, v in values if v is not None]
+
     title = f"{titled(made.title)}, percentiles"
-    drawn = FigureCurve(
+    drawn = Curve(
         id=f"percentiles-{made.id}",
         title=title,
-        x=CurveAxis(name="share of the calls"),
-        y=CurveAxis(name="at most", unit=made.unit),
-        log=True,
-        lines=tuple(lines),
+        about="",
+        x_title="share of the calls",
+        places=places,
+        y_title="at most",
+        unit=made.unit,
+        lines=[Line(entry.engine, points(entry), engine=entry.engine) for entry in entries],
+        numeric=False,
     )
-    data = _curve_data(drawn)
-    for line, one in zip(data["lines"], lines, strict=True):
-        line["hover"] = [
-            [one.engine, f"{names[int(x)]} % take at most {amount(y, made.unit)}"]
-            for x, y in zip(one.x, one.y, strict=True)
-        ]
-    ends = [-0.3, len(names) - 0.7]
-    texts = [f"{name} %" for name in names]
-    data["x"] |= {"range": ends, "ticks": list(range(len(names))), "texts": texts}
-    table = percentiles(made)
-    return Chart("curve", title, name=drawn.id, title=title, table=table, data=data)
-
-
-# ---- Curves
+    return replace(drawn.chart(), table=percentiles(made))
 
 
 def curve(drawn: FigureCurve) -> Chart:
     """One line per engine."""
-    rows = [
-        [line.engine, round_amount(x, drawn.x.unit), amount(y, drawn.y.unit)]
-        for line in drawn.lines
-        for x, y in zip(line.x, line.y, strict=True)
-    ]
-    return Chart(
-        "curve",
-        titled(drawn.title),
-        name=f"curve-{drawn.id}",
-        title=titled(drawn.title),
-        table=Table(["engine", drawn.x.name, drawn.y.name], rows),
-        data=_curve_data(drawn),
-    )
-
-
-def _curve_data(drawn: FigureCurve) -> dict[str, Any]:
-    xs = [x for line in drawn.lines for x in line.x]
-    ys = [y for line in drawn.lines for y in line.y]
-    x_log = drawn.log and is_wide(xs)
     # What has no unit is a share, such as efficiency.
-    y_log = drawn.log and bool(drawn.y.unit) and is_wide(ys)
-    colours = engine_colours([line.engine for line in drawn.lines])
-    lines = [
-        {"colour": colours[line.engine], "index": index} | _line(drawn, line, x_log, y_log)
-        for index, line in enumerate(drawn.lines)
-    ]
-    return {
-        "x": axis_of(xs, drawn.x.unit, logarithmic=x_log) | {"title": drawn.x.name},
-        "y": axis_of(ys, drawn.y.unit, logarithmic=y_log, from_zero=True) | {"title": drawn.y.name},
-        "units": [drawn.x.unit, drawn.y.unit],
-        "lines": lines,
-    }
+    factor, unit = (1.0, drawn.y.unit) if drawn.y.unit else (100.0, "%")
 
+    def place(x: float) -> Place:
+        return Place(x, round_amount(x, drawn.x.unit))
 
-def _line(drawn: FigureCurve, line: CurveLine, x_log: bool, y_log: bool) -> dict[str, Any]:
-    # A logarithmic axis has no place for 0 and less.
-    kept = [
-        n
-        for n, (x, y) in enumerate(zip(line.x, line.y, strict=True))
-        if (x > 0 or not x_log) and (y > 0 or not y_log)
-    ]
-    points = [(line.x[n], line.y[n]) for n in kept]
-    return {
-        "name": line.engine,
-        "x": [x for x, _ in points],
-        "y": [y for _, y in points],
-        "low": [line.low[n] for n in kept] if line.low else None,
-        "high": [line.high[n] for n in kept] if line.high else None,
-        "hover": [
-            [line.engine, f"{amount(y, drawn.y.unit)} at {round_amount(x, drawn.x.unit)}"]
-            for x, y in points
-        ],
-    }
+    def points(line: CurveLine) -> list[Point]:
+        lows, highs = line.low or line.y, line.high or line.y
+        return [
+            Point(place(x), Interval(y, low, high).times(factor), counts=True)
+            for x, y, low, high in zip(line.x, line.y, lows, highs, strict=True)
+        ]
+
+    return Curve(
+        id=f"curve-{drawn.id}",
+        title=titled(drawn.title),
+        about="",
+        x_title=drawn.x.name,
+        places=[place(x) for x in sorted({x for line in drawn.lines for x in line.x})],
+        y_title=drawn.y.name,
+        unit=unit,
+        lines=[Line(line.engine, points(line), engine=line.engine) for line in drawn.lines],
+    ).chart()
 
 
 # ---- Ratios of all figures
@@ -364,9 +324,7 @@ def _rows(names: Sequence[str]) -> dict[str, Any]:
         "type": "category",
         "categoryarray": names,
         "tickvals": names,
-        "ticktext": [
-            name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names
-        ],
+        "ticktext": [shortened(name, _LONGEST) for name in names],
         "range": [len(names) - 0.4, -0.6],
         "showgrid": False,
         "zeroline": False,

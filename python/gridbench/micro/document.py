@@ -37,13 +37,13 @@ from gridbench.pages.document import (
     WRITTEN,
     Block,
     Bullets,
-    Definitions,
     Document,
     Medium,
     Paragraph,
     Section,
     SideBySide,
     TableBlock,
+    definitions,
 )
 from gridbench.pages.markdown import markdown
 from gridbench.pages.table import Table, facts
@@ -52,37 +52,21 @@ ARCHIVE = "benchmarks/micro.json"
 """The results behind docs/performance.md, as seen from there."""
 _MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
 _TERMINAL: frozenset[Medium] = frozenset({"terminal"})
-_TERMS = (
-    (
-        "engine, peer",
-        "What runs functions in other processes; a peer is any engine but gridrpc.",
-    ),
-    (
-        "median, interval",
-        "Of the values of all rounds; the interval holds the true median in 95 % of cases, if there"
-        " are six rounds or more.",
-    ),
-    ("best peer", "The peer with the best median in the same figure."),
-    (
-        "limit",
-        "What the machine does without an engine. An engine can be better than a limit that it does"
-        " not have to use.",
-    ),
-    (
-        "noise",
-        "The factor between the medians of one engine that was measured twice in each round.",
-    ),
-    ("no difference", "The ratio is within the noise, or its interval holds 1."),
-    (
-        "disturbed *",
-        "Other programs took a part of the processors during the run. It was repeated, as far as"
-        " time allowed; a star says that disturbed runs remain in the median.",
-    ),
-    (
-        "METG",
-        "Minimum effective task granularity: the shortest task that keeps the workers busy for 50 %"
-        " or 90 % of the time.",
-    ),
+_TERMS = definitions(
+    """
+    engine, peer = What runs functions in other processes; a peer is any engine but gridrpc.
+    median, interval = Of the values of all rounds; the interval holds the true median in 95 % of
+        cases, if there are six rounds or more.
+    best peer = The peer with the best median in the same figure.
+    limit = What the machine does without an engine. An engine can be better than a limit that it
+        does not have to use.
+    noise = The factor between the medians of one engine that was measured twice in each round.
+    no difference = The ratio is within the noise, or its interval holds 1.
+    disturbed * = Other programs took a part of the processors during the run. It was repeated, as
+        far as time allowed; a star says that disturbed runs remain in the median.
+    METG = Minimum effective task granularity: the shortest task that keeps the workers busy for 50
+        % or 90 % of the time.
+    """
 )
 
 
@@ -139,7 +123,7 @@ def document_of(results: Results) -> Document:
                     TableBlock(
                         "Versions", facts(sorted(results.versions.items())), media=_MARKDOWN
                     ),
-                    Definitions(_TERMS),
+                    _TERMS,
                 ],
                 "Method",
             ),

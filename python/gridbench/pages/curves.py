@@ -25,6 +25,11 @@ class Place:
     text: str
 
 
+def exactly(value: float) -> Interval:
+    """A value without a range."""
+    return Interval(value, value, value)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """A value with its range, and whether it counts."""

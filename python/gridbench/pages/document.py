@@ -20,13 +20,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from gridbench.atomic_write import write_file
-from gridbench.formats import size
+from gridbench.formats import counted, size
 from gridbench.jsonl_store import Header
 from gridbench.pages.chart import Chart
 from gridbench.pages.table import Table, facts
@@ -99,6 +101,14 @@ class Definitions:
 
     terms: Sequence[tuple[str, str]]
     media: frozenset[Medium] = PAGE
+
+
+def definitions(text: str) -> Definitions:
+    """Lines of `term = meaning` that begin at the left margin; further lines of a meaning are
+    indented."""
+    items = re.split(r"\n(?=\S)", textwrap.dedent(text).strip())
+    pairs = (" ".join(item.split()).partition(" = ") for item in items)
+    return Definitions([(term, meaning) for term, _, meaning in pairs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +198,19 @@ def write_page(document: Document, out: Path) -> None:
     from gridbench.pages.render import page
 
     write_file(out, page(document))
+
+
+def subheading(header: Header, *parts: str) -> str:
+    """What was measured, on which processors and when, in a line. Empty parts are left out."""
+    machine = header.machine
+    cores = machine.get("cores")
+    known = [
+        *parts,
+        str(machine.get("processor") or ""),
+        counted(cores, "processor") if isinstance(cores, int) else "",
+        header.started[: len("2031-05-04")],
+    ]
+    return " · ".join(filter(None, known))
 
 
 def circumstances(header: Header) -> SideBySide:

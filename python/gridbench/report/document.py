@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gridbench.analysis.critical_path import by_kind
@@ -14,13 +15,13 @@ from gridbench.pages.document import (
     EVERYWHERE,
     PAGE,
     Block,
-    Definitions,
     Document,
     Medium,
     Paragraph,
     Section,
     SideBySide,
     TableBlock,
+    definitions,
 )
 from gridbench.pages.table import Column, Table, facts, table_of
 from gridbench.report.charts import (
@@ -46,64 +47,31 @@ _FIRST = 5
 _LISTED_TASKS = 50
 _MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
 _NOT_PAGE: frozenset[Medium] = EVERYWHERE - PAGE
-_TERMS = (
-    (
-        "submit, queued, calc-in, calc-out, retrieve",
-        "The timestamps of a task, in seconds from t = 0: the client submits it; the engine queues "
-        "or sends it, if the engine reports that; it starts and ends computing; the client has its "
-        "result.",
-    ),
-    (
-        "cold, warm",
-        "Cold: t = 0 is when the client requests its workers. Warm: it is when all have answered.",
-    ),
-    (
-        "start-up",
-        "On a cold start, a worker's wait until its first task computes. Starting the "
-        "process, connecting, shared data and the first task's own data are all in it; "
-        "the stamps cannot tell them apart.",
-    ),
-    (
-        "submission",
-        "A free worker waited because the client had not yet submitted the task.",
-    ),
-    (
-        "queue",
-        "A submitted task waited because its worker was busy with others.",
-    ),
-    (
-        "dispatch",
-        "From task submitted and worker free until the task computes. The transfer of its "
-        "data is inside, unless the engine stamps when it sends.",
-    ),
-    (
-        "input",
-        "The part of dispatch after the engine's own stamp: sending, receiving and "
-        "unpacking the task's data.",
-    ),
-    (
-        "extra in task",
-        "calc-out less calc-in less {own}: reading the input, writing the output{waking}.",
-    ),
-    (
-        "output",
-        "From calc-out to retrieve; for the job only as far as the worker does nothing else.",
-    ),
-    (
-        "idle at the end, never used",
-        "A worker has no more tasks while others still work; a requested worker ran no task.",
-    ),
-    (
-        "clocks known within",
-        "Calc-in and calc-out come from the clocks of the workers' hosts and are converted to the "
-        "client's clock. This is their possible error; shorter times are shown as below it.",
-    ),
-    (
-        "percentile",
-        "The smallest measured value that is not exceeded by that share of the tasks; "
-        "nothing is interpolated.",
-    ),
-)
+_TERMS = """
+submit, queued, calc-in, calc-out, retrieve = The timestamps of a task, in seconds from t = 0: the
+    client submits it; the engine queues or sends it, if the engine reports that; it starts and ends
+    computing; the client has its result.
+cold, warm = Cold: t = 0 is when the client requests its workers. Warm: it is when all have
+    answered.
+start-up = On a cold start, a worker's wait until its first task computes. Starting the process,
+    connecting, shared data and the first task's own data are all in it; the stamps cannot tell them
+    apart.
+submission = A free worker waited because the client had not yet submitted the task.
+queue = A submitted task waited because its worker was busy with others.
+dispatch = From task submitted and worker free until the task computes. The transfer of its data is
+    inside, unless the engine stamps when it sends.
+input = The part of dispatch after the engine's own stamp: sending, receiving and unpacking the
+    task's data.
+extra in task = calc-out less calc-in less {own}: reading the input, writing the output{waking}.
+output = From calc-out to retrieve; for the job only as far as the worker does nothing else.
+idle at the end, never used = A worker has no more tasks while others still work; a requested worker
+    ran no task.
+clocks known within = Calc-in and calc-out come from the clocks of the workers' hosts and are
+    converted to the client's clock. This is their possible error; shorter times are shown as below
+    it.
+percentile = The smallest measured value that is not exceeded by that share of the tasks; nothing is
+    interpolated.
+"""
 _WAITED = {
     "start-up": "start-up: its worker to start and to get its first task",
     "submission": "submission: the client to submit it",
@@ -120,6 +88,7 @@ def document_of(studies: Sequence[Study]) -> Document:
     """Runs as a document: the outcome, their figures, and where the time went."""
     many = len(studies) > 1
     figures, own = figures_table(studies), own_time(studies)
+    waking = ", waking up late" if own == "sleep" else ""
     running = running_chart(studies, title="" if many else "Tasks running over time")
     most = most_tasks(studies)
     return Document(
@@ -158,7 +127,7 @@ def document_of(studies: Sequence[Study]) -> Document:
                     SideBySide(
                         [
                             cost_chart(studies, "Of the job, per worker", cost_table(studies)),
-                            phases_chart(studies, "Of a task, mean", _phases_table(studies)),
+                            phases_chart(studies, "Of a task, mean", phases_table(studies)),
                         ]
                     ),
                     TableBlock("Of the job, per worker", cost_table(studies), media=_MARKDOWN),
@@ -180,7 +149,7 @@ def document_of(studies: Sequence[Study]) -> Document:
                 short="Overhead",
             ),
             *(run_section(study, number, most) for number, study in enumerate(studies, 1)),
-            Section("terms", "Terms", [Definitions(_terms(own))]),
+            Section("terms", "Terms", [definitions(_TERMS.format(own=own, waking=waking))]),
         ],
     )
 
@@ -207,11 +176,6 @@ def _running_section(running: Block) -> Section:
         ],
         short="Running",
     )
-
-
-def _terms(own: str) -> list[tuple[str, str]]:
-    waking = ", waking up late" if own == "sleep" else ""
-    return [(term, text.format(own=own, waking=waking)) for term, text in _TERMS]
 
 
 def _heading(studies: Sequence[Study]) -> str:
@@ -305,44 +269,40 @@ def own_time(studies: Sequence[Study]) -> str:
     return names.pop() if len(names) == 1 else "computing"
 
 
-def _part(name: str, studies: Sequence[Study]) -> str:
-    return own_time(studies) if name == "sleep" else label(name)
-
-
 def cost_table(studies: Sequence[Study]) -> Table:
     """The seconds of a worker, by what it did with them, a column for each run."""
     parts = [study.cost.parts() if study.cost else {} for study in studies]
-    names = next((list(found) for found in parts if found), [])
+    totals = [study.cost.total if study.cost else math.nan for study in studies]
+    return _parts_table(studies, "seconds per worker", parts, "total = measured time", totals)
+
+
+def phases_table(studies: Sequence[Study]) -> Table:
+    """The mean phases of a task, a column for each run."""
+    means = [study.phases.means() for study in studies]
+    totals = [sum(own.values()) for own in means]
+    return _parts_table(studies, "mean per task", means, "total = submit to retrieve", totals)
+
+
+def _parts_table(
+    studies: Sequence[Study],
+    head: str,
+    parts: Sequence[Mapping[str, float]],
+    whole: str,
+    totals: Sequence[float],
+) -> Table:
+    names = next((list(own) for own in parts if own), [])
     rows = [
         [
-            _part(name, studies),
+            own_time(studies) if name == "sleep" else label(name),
             *(
-                certain(name, found.get(name, float("nan")), study)
-                for found, study in zip(parts, studies, strict=True)
+                certain(name, own.get(name, math.nan), study)
+                for own, study in zip(parts, studies, strict=True)
             ),
         ]
         for name in names
     ]
-    totals = [duration(s.cost.total) if s.cost else NOTHING for s in studies]
     return Table(
-        ["seconds per worker", *(s.run.name for s in studies)],
-        [*rows, ["total = measured time", *totals]],
-    )
-
-
-def _phases_table(studies: Sequence[Study]) -> Table:
-    means = [study.phases.means() for study in studies]
-    rows = [
-        [
-            _part(name, studies),
-            *(certain(name, m[name], s) for m, s in zip(means, studies, strict=True)),
-        ]
-        for name in means[0]
-    ]
-    totals = [duration(sum(found.values())) for found in means]
-    return Table(
-        ["mean per task", *(study.run.name for study in studies)],
-        [*rows, ["total = submit to retrieve", *totals]],
+        [head, *(study.run.name for study in studies)], [*rows, [whole, *map(duration, totals)]]
     )
 
 

@@ -17,11 +17,12 @@ from gridbench.pages.document import (
     PAGE,
     Block,
     Bullets,
-    Definitions,
     Document,
     Paragraph,
     Section,
     TableBlock,
+    definitions,
+    subheading,
 )
 from gridbench.pages.table import Cell, Column, Table, table_of
 from gridbench.report.charts import cost_chart, most_tasks
@@ -49,33 +50,20 @@ _MOST_TASKS = 5_000
 _FOLDED = 12
 """Rows from which a table is folded."""
 _BESIDE = "Total less ideal time, in the median of the cases that count on all engines"
-_TERMS = (
-    (
-        "ideal",
-        "The same tasks in order of submission on as many cores, each going to the first that is"
-        " free, with no overhead at all.",
-    ),
-    (
-        "total less ideal",
-        "The cost of going remote: starting, handing over, moving data, giving back, and waiting"
-        " for each other.",
-    ),
-    ("efficiency", "Ideal over measured time."),
-    (
-        "block",
-        "As many tasks as there are cores. The first contends for the network, as all its"
-        " transfers begin together.",
-    ),
-    (
-        "interval",
-        "From the smallest to the largest of repeated runs, widened by the uncertainty of the"
-        " clocks.",
-    ),
-    (
-        "submit, calc-in, calc-out, retrieve",
-        "The stamps of a task: the client hands it over; it starts and ends computing; its result"
-        " is in the client's hand.",
-    ),
+_TERMS = definitions(
+    """
+    ideal = The same tasks in order of submission on as many cores, each going to the first that is
+        free, with no overhead at all.
+    total less ideal = The cost of going remote: starting, handing over, moving data, giving back,
+        and waiting for each other.
+    efficiency = Ideal over measured time.
+    block = As many tasks as there are cores. The first contends for the network, as all its
+        transfers begin together.
+    interval = From the smallest to the largest of repeated runs, widened by the uncertainty of the
+        clocks.
+    submit, calc-in, calc-out, retrieve = The stamps of a task: the client hands it over; it starts
+        and ends computing; its result is in the client's hand.
+    """
 )
 
 
@@ -109,7 +97,7 @@ def document_of(header: Header, results: Sequence[CaseResult], *, runs: bool = F
             Section("runs", "Single runs", _run_blocks(studies)),
             *(run_section(one, at, most_tasks(studies)) for at, one in enumerate(studies, 1)),
             Section("cases", "All cases", _case_blocks(results)),
-            Section("method", "Method", [*map(Paragraph, method(header)), Definitions(_TERMS)]),
+            Section("method", "Method", [*map(Paragraph, method(header)), _TERMS]),
         ],
         header=header,
     )
@@ -268,17 +256,14 @@ def _efficiency(one: CaseResult) -> str:
 
 
 def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
-    machine = header.machine
-    parts = [
+    host = header.machine.get("host")
+    return subheading(
+        header,
         ", ".join(engines_of(results)),
         f"tasks {tasks_of(header).told}" if measured_here(header) else "",
         counted(len(results), "result"),
-        f"on {machine['host']}" if machine.get("host") else "",
-        str(machine.get("processor") or ""),
-        f"{machine['cores']} processors" if machine.get("cores") else "",
-        header.started[:10],
-    ]
-    return " · ".join(part for part in parts if part)
+        f"on {host}" if host else "",
+    )
 
 
 # ---- Several scenarios

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gridbench.analysis.transfer import NINFG, SYMPHONY
 from gridbench.formats import as_given
-from gridbench.pages.curves import Curve, Line, Place, Point
+from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.scenario.cases import (
     MEGABIT,
     ScenarioCell,
@@ -90,7 +90,7 @@ class _Axis:
         lines = []
         for rate in sorted(rate for rate in rates if rate):
             # As the report counts: its Mbit are 1/8 of 1,024 x 1,024 bytes.
-            value = _exactly(rate / 8 * MEGABIT)
+            value = exactly(rate / 8 * MEGABIT)
             points = [Point(place, value, True) for place in self.places.values()]
             lines.append(Line("the client's link", points, dash="dash"))
         return lines
@@ -107,10 +107,6 @@ class _Axis:
 def _order(cell: ScenarioCell) -> tuple[float, ...]:
     one = cell.one
     return one.cores, one.sleep_s, one.bytes_shared, one.bytes_in, one.bytes_out, one.tasks
-
-
-def _exactly(value: float) -> Interval:
-    return Interval(value, value, value)
 
 
 def _finite(value: Interval) -> Interval:
@@ -358,7 +354,7 @@ def _by_formula(axis: _Axis) -> list[Line]:
         for tasks in sorted(empty):
             one = empty[tasks]
             total = system.total(tasks=tasks, cores=one.cores, sleep=one.ideal_s or 0.0)
-            points.append(Point(places[tasks], _exactly(total), True))
+            points.append(Point(places[tasks], exactly(total), True))
         lines.append(Line(f"{system.name}, by the report's formula, no data", points, dash="dot"))
     return lines
 

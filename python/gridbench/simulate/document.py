@@ -17,7 +17,7 @@ from gridbench.formats import (
 )
 from gridbench.pages.chart import Chart, figure
 from gridbench.pages.colours import PHASES, SERIES
-from gridbench.pages.curves import Curve, Line, Place, Point
+from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.pages.document import EVERYWHERE, Block, Document, Paragraph, Section, TableBlock
 from gridbench.pages.table import Cell, Column, Table, table_of
 from gridbench.simulate.account import Account
@@ -26,7 +26,6 @@ from gridbench.simulate.comparison import SimulationComparison
 from gridbench.simulate.simulation import SimulatedWorkload
 from gridbench.simulate.sweep import Swept
 from gridbench.simulate.systems import Level, System
-from gridbench.statistics.interval import Interval
 
 _SHOWN_PART = 0.0005
 """Parts below this share of the total are left out."""
@@ -198,7 +197,7 @@ def _places(swept: Swept) -> list[Place]:
 
 def _line(swept: Swept, name: str, value: Callable[[Account], float], *, dash: str = "") -> Line:
     points = [
-        Point(place, Interval(found, found, found), counts=True)
+        Point(place, exactly(found), counts=True)
         for place, one in zip(_places(swept), swept.accounts, strict=True)
         if math.isfinite(found := value(one))
     ]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from gridbench.formats import amount, counted, digits, percent, shortened
 from gridbench.jsonl_store import Header
-from gridbench.machine.judgement import disturbed, disturbed_count, sentence
+from gridbench.machine.judgement import disturbance, disturbed
+from gridbench.pages.document import subheading as line_of
 from gridbench.pages.table import range_of
 from gridbench.provisional import busy_in, marked
 from gridbench.statistics.interval import Interval, measured
@@ -46,10 +47,8 @@ def notices(cases: Sequence[SyncCase]) -> list[str]:
     """Caveats for a reader of the tables and charts."""
     rounds = _rounds(cases)
     found = []
-    loads = [one.load or {} for one in rounds if disturbed(one)]
-    processors = next((load["processors"] for load in loads if load.get("processors")), None)
-    if told := disturbed_count(len(loads), len(rounds), "rounds", processors):
-        found.append(f"{sentence(told)} Such rounds count only where a case has no others.")
+    if told := disturbance(rounds, "rounds"):
+        found.append(f"{told} Such rounds count only where a case has no others.")
     unknown = sum((one.load or {}).get("judgement") == "not known" for one in rounds)
     if unknown:
         found.append(
@@ -90,19 +89,15 @@ def own_part(cases: Sequence[SyncCase]) -> str:
 
 def subheading(header: Header, cases: Sequence[SyncCase]) -> str:
     """Rounds, workers, hosts, machine and day in a line."""
-    machine = header.machine
+    host = header.machine.get("host")
     hosts = {task.host for one in _rounds(cases) for task in one.tasks}
     most = max((case.workers for case in cases), default=0)
-    cores = machine.get("cores")
-    parts = [
+    return line_of(
+        header,
         counted(sum(len(case.rounds) for case in cases), "round"),
         f"up to {counted(most, 'worker')} on {counted(len(hosts), 'host')}" if hosts else "",
-        f"client on {machine['host']}" if machine.get("host") else "",
-        str(machine.get("processor") or ""),
-        counted(cores, "processor") if isinstance(cores, int) else "",
-        header.started[:10],
-    ]
-    return " · ".join(part for part in parts if part)
+        f"client on {host}" if host else "",
+    )
 
 
 def bottleneck_sentences(cases: Sequence[SyncCase]) -> list[tuple[str, list[str]]]:

@@ -13,11 +13,11 @@ from gridbench.pages.document import (
     Block,
     Bullets,
     ChartChoice,
-    Definitions,
     Document,
     Paragraph,
     Section,
     TableBlock,
+    definitions,
 )
 from gridbench.pages.table import Table
 from gridbench.sync.cases import SyncCase, cases_of
@@ -43,73 +43,40 @@ from gridbench.sync.tables import (
 
 _FEW_ROWS = 60
 """Rows of a table that a page shows unfolded."""
-_TERMS = (
-    (
-        "start skew",
-        "From the first instruction of the first task to that of the last task. The error of the"
-        " clocks of two hosts widens its range; tasks of one host share a clock.",
-    ),
-    (
-        "span",
-        "From the first instruction of the first task to the last exit. For a task that does"
-        " nothing it is the cost of starting together.",
-    ),
-    (
-        "overlap",
-        "Share of the span in which all tasks that began and ended run together, from the last"
-        " begin to the first end. A single task that is slow or late makes it small.",
-    ),
-    ("task time", "From first instruction to exit; the median of the tasks that ended well."),
-    (
-        "rate",
-        "All bytes of a phase, or its operations if it moves none, over the time of its slowest"
-        " task, as IOR and mdtest report it. The table of phases also has the sum of the tasks' own"
-        " rates, which is the rate if all ended together; it is never smaller. Both assume that the"
-        " tasks begin the phase together. In rates 1 GB is 1,000 MB, in sizes 1,024 MB.",
-    ),
-    (
-        "scalability law",
-        "The universal scalability law describes a rate over the number of workers by the rate of"
-        " one worker, the share of the work that one worker does at a time, and the cost of each"
-        " pair of workers. The page has it where it fits.",
-    ),
-    (
-        "p50, p99",
-        "Latencies of single operations. p50 is the median of the workers' medians. p99 is the"
-        " largest of the workers' 99th percentiles, an upper bound: percentiles of several workers"
-        " cannot be combined.",
-    ),
-    (
-        "straggler",
-        "A task that ended well but took longer than three times the distance between the quartiles"
-        " above the upper quartile (Tukey's outer fence), and 5 % longer than the median. Fewer"
-        " than five tasks have no stragglers.",
-    ),
-    (
-        "limited by",
-        "Bottlenecks that the hosts' counters show in at least half of the rounds that count, by"
-        " phase. The section on bottlenecks has the sentences.",
-    ),
-    (
-        "counts",
-        "A round counts if all of its tasks ended well and no other programs disturbed it. Where a"
-        " case has such rounds, its figures are of these alone (“2 of 3” rounds); a hollow mark or"
-        " a star says that it has none.",
-    ),
-    (
-        "start: entry",
-        "The task's program is loaded before the instant and waits at its first instruction.",
-    ),
-    (
-        "start: exec",
-        "The task's process waits just before it executes the program, so that loading the program"
-        " is part of the round.",
-    ),
-    (
-        "pressure",
-        "Share of the time in which some process waited for processors, disks or memory, as"
-        " measured by Linux (PSI).",
-    ),
+_TERMS = definitions(
+    """
+    start skew = From the first instruction of the first task to that of the last task. The error of
+        the clocks of two hosts widens its range; tasks of one host share a clock.
+    span = From the first instruction of the first task to the last exit. For a task that does
+        nothing it is the cost of starting together.
+    overlap = Share of the span in which all tasks that began and ended run together, from the last
+        begin to the first end. A single task that is slow or late makes it small.
+    task time = From first instruction to exit; the median of the tasks that ended well.
+    rate = All bytes of a phase, or its operations if it moves none, over the time of its slowest
+        task, as IOR and mdtest report it. The table of phases also has the sum of the tasks' own
+        rates, which is the rate if all ended together; it is never smaller. Both assume that the
+        tasks begin the phase together. In rates 1 GB is 1,000 MB, in sizes 1,024 MB.
+    scalability law = The universal scalability law describes a rate over the number of workers by
+        the rate of one worker, the share of the work that one worker does at a time, and the cost
+        of each pair of workers. The page has it where it fits.
+    p50, p99 = Latencies of single operations. p50 is the median of the workers' medians. p99 is the
+        largest of the workers' 99th percentiles, an upper bound: percentiles of several workers
+        cannot be combined.
+    straggler = A task that ended well but took longer than three times the distance between the
+        quartiles above the upper quartile (Tukey's outer fence), and 5 % longer than the median.
+        Fewer than five tasks have no stragglers.
+    limited by = Bottlenecks that the hosts' counters show in at least half of the rounds that
+        count, by phase. The section on bottlenecks has the sentences.
+    counts = A round counts if all of its tasks ended well and no other programs disturbed it. Where
+        a case has such rounds, its figures are of these alone (“2 of 3” rounds); a hollow mark or a
+        star says that it has none.
+    start: entry = The task's program is loaded before the instant and waits at its first
+        instruction.
+    start: exec = The task's process waits just before it executes the program, so that loading the
+        program is part of the round.
+    pressure = Share of the time in which some process waited for processors, disks or memory, as
+        measured by Linux (PSI).
+    """
 )
 
 
@@ -255,5 +222,5 @@ def _method(cases: Sequence[SyncCase]) -> list[Block]:
             " process of its own."
         ),
         *([Paragraph(own, WRITTEN)] if own else []),
-        Definitions(_TERMS),
+        _TERMS,
     ]

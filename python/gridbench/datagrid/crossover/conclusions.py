@@ -10,6 +10,7 @@ from gridbench.datagrid.crossover.tables import sized
 from gridbench.formats import amount, counted, size
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbed, disturbed_count, sentence
+from gridbench.pages.document import subheading as line_of
 from gridbench.provisional import busy_in, marked
 
 _MOST = 5
@@ -76,14 +77,13 @@ def notices(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str
 
 def subheading(header: Header, answer: CrossoverAnswer) -> str:
     """What was measured, where and when."""
-    machine = header.machine
-    parts = [
-        f"{sized(min(answer.sizes))} to {sized(max(answer.sizes))}" if answer.sizes else "",
-        f"{min(answer.readers)} to {max(answer.readers)} readers" if answer.readers else "",
-        f"{machine.get('host')}, {machine.get('cores_usable')} cores",
-        header.started,
-    ]
-    return " · ".join(part for part in parts if part)
+    sizes, readers = answer.sizes, answer.readers
+    return line_of(
+        header,
+        f"{sized(min(sizes))} to {sized(max(sizes))}" if sizes else "",
+        f"{min(readers)} to {max(readers)} readers" if readers else "",
+        f"on {header.machine.get('host')}",
+    )
 
 
 def _sentence(pair: Pair) -> str:

@@ -26,46 +26,31 @@ from gridbench.pages.document import (
     EVERYWHERE,
     Block,
     ChartChoice,
-    Definitions,
     Document,
     Paragraph,
     Section,
     TableBlock,
+    definitions,
 )
 from gridbench.statistics.crossing import Crossing
 
-_TERMS = (
-    (
-        "reader",
-        "A task that needs all of the data: on a worker of the compute grid, or on a client of the"
-        " data grid.",
-    ),
-    (
-        "through the compute grid",
-        "From the moment the program hands over the data until the last task has it: it has then"
-        " read a byte of each page. The workers are running already. This is a run of the"
-        " compute-grid benchmark with this amount of shared data and one task for each worker.",
-    ),
-    (
-        "put and read",
-        "From the moment the program begins to put the data into the data grid until the last"
-        " reader has read all of it, object by object. This is a case of the data-grid benchmark"
-        " whose tasks only read shared objects. Members and clients are running already. Clients"
-        " warm up between putting and reading; that time does not count.",
-    ),
-    (
-        "there already",
-        "The same without putting: as for data that was put in long ago, or is used again.",
-    ),
-    (
-        "from, up to",
-        "The data grid is faster at all sizes from this one, or up to it. Between two measured"
-        " sizes, the ratio of both times is interpolated on a logarithmic scale.",
-    ),
-    (
-        "always, never",
-        "At all measured sizes; at none, or at least not at the largest.",
-    ),
+_TERMS = definitions(
+    """
+    reader = A task that needs all of the data: on a worker of the compute grid, or on a client of
+        the data grid.
+    through the compute grid = From the moment the program hands over the data until the last task
+        has it: it has then read a byte of each page. The workers are running already. This is a run
+        of the compute-grid benchmark with this amount of shared data and one task for each worker.
+    put and read = From the moment the program begins to put the data into the data grid until the
+        last reader has read all of it, object by object. This is a case of the data-grid benchmark
+        whose tasks only read shared objects. Members and clients are running already. Clients warm
+        up between putting and reading; that time does not count.
+    there already = The same without putting: as for data that was put in long ago, or is used
+        again.
+    from, up to = The data grid is faster at all sizes from this one, or up to it. Between two
+        measured sizes, the ratio of both times is interpolated on a logarithmic scale.
+    always, never = At all measured sizes; at none, or at least not at the largest.
+    """
 )
 
 
@@ -130,7 +115,7 @@ def document_of(header: Header, found: Sequence[SharingRecord]) -> Document:
                         " core of its own. The tasks have no other input, no output, and nothing to"
                         " compute."
                     ),
-                    Definitions(_TERMS),
+                    _TERMS,
                     Paragraph("For sizes, 1 MB is 1,024 KB; for rates, 1 MB is 1,000 KB."),
                 ],
             ),

@@ -9,7 +9,7 @@ import numpy as np
 from gridbench.datagrid.crossover.answer import CrossoverAnswer, Pair
 from gridbench.formats import counted, plain, size
 from gridbench.pages.colours import SERIES, engine_colours
-from gridbench.pages.curves import Curve, Line, Place, Point
+from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.quantities import MB
 from gridbench.statistics.interval import Interval
 
@@ -56,7 +56,7 @@ def crossings(answer: CrossoverAnswer) -> Curve:
         name = f"{pair.compute.name} or {pair.grid.name}"
         lines.append(Line(name, _found(pair), engine=pair.compute.engine))
         expected = [
-            Point(Place(n, f"{n:,}"), _exactly(one.at / MB), counts=True)
+            Point(Place(n, f"{n:,}"), exactly(one.at / MB), counts=True)
             for n, one in pair.predicted_sizes.items()
             if one.kind == "from"
         ]
@@ -125,7 +125,7 @@ def _lines(
             for x in map(float, np.geomspace(places[0].x, places[-1].x, _STEPS)):
                 readers, bytes_ = key(x)
                 value = model.line(readers).at(bytes_)
-                expected.append(Point(Place(x, told(x)), _exactly(value), counts=True))
+                expected.append(Point(Place(x, told(x)), exactly(value), counts=True))
         name = f"{curve.name}, predicted"
         found.append(Line(name, expected, of=curve.name, dash=PREDICTED))
     return found
@@ -146,7 +146,3 @@ def _found(pair: Pair) -> list[Point]:
 def _largest(pair: Pair) -> int:
     """Of the sizes that were measured: a bar has to end somewhere."""
     return max(bytes_ for _, bytes_ in pair.compute.times())
-
-
-def _exactly(value: float) -> Interval:
-    return Interval(value, value, value)

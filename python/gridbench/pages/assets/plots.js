@@ -4,7 +4,8 @@ const plots = (() => {
   const data = JSON.parse(document.getElementById("report-data").textContent);
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
-  const PAPER = 680; // pixels of CSS: the width of an A4 or letter page without its margins
+  // Pixels of CSS: what an A4 or letter page has room for, below a heading and a paragraph.
+  const PAPER = { width: 680, height: 800 };
   const finite = (value) => value !== null && value !== undefined;
   // Plotly reads a little HTML in texts; names from outside are to be shown as they are.
   const plain = (text) => String(text)
@@ -122,15 +123,18 @@ const plots = (() => {
     unfold();
     // On paper caveats are unfolded; further tables and the details of engines are left out.
     let notices = [];
-    const widths = (change) => document.querySelectorAll(".js-plotly-plot")
-      .forEach((plot) => { Plotly.relayout(plot, change); });
+    const sizes = (change) => document.querySelectorAll(".js-plotly-plot")
+      .forEach((plot) => { Plotly.relayout(plot, change(plot)); });
     window.addEventListener("beforeprint", () => {
-      widths({ width: PAPER, autosize: false });
+      sizes((plot) => {
+        plot.onScreen = plot.layout.height;
+        return { width: PAPER.width, height: Math.min(plot.onScreen, PAPER.height), autosize: false };
+      });
       notices = [...document.querySelectorAll("details.notice:not([open])")];
       notices.forEach((notice) => { notice.open = true; });
     });
     window.addEventListener("afterprint", () => {
-      widths({ width: null, autosize: true });
+      sizes((plot) => ({ width: null, height: plot.onScreen, autosize: true }));
       notices.forEach((notice) => { notice.open = false; });
     });
     // Paper is white.
@@ -141,7 +145,7 @@ const plots = (() => {
     };
     window.addEventListener("beforeprint", printed(true));
     window.addEventListener("afterprint", printed(false));
-    // Said to whoever waits for the pictures: the tests, the screenshot.
+    // Said to whoever waits for the pictures: tests, for example.
     root.dataset.ready = "true";
   }
 

@@ -1,7 +1,6 @@
-"""Takes a picture of a report: `python -m gridbench.report.screenshot REPORT.html OUT.png`.
+"""A headless Chromium for tests of pages, and pictures of them.
 
-Needs Chromium and its driver as the system's packages bring them (`apt-get install chromium
-chromium-driver`) and selenium; never downloads a browser.
+Chromium and its driver are those of the system's packages; no browser is ever downloaded.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import click
 
 from gridbench.errors import InputError
 
@@ -110,22 +107,3 @@ def _program(*names: str) -> str:
         if found:
             return found
     raise InputError(f"`{names[0]}` is not installed", remedy=_REMEDY)
-
-
-@click.command()
-@click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--height", type=click.IntRange(min=1), help="Only the upper pixels of the page.")
-def main(report: Path, out: Path, height: int | None) -> None:
-    """Take a picture of REPORT and write it to OUT (PNG)."""
-    try:
-        with browser() as driver:
-            open_report(driver, report)
-            out.write_bytes(picture(driver, height))
-    except (InputError, OSError) as error:
-        click.echo(f"error: {error}", err=True)
-        raise SystemExit(2) from None
-
-
-if __name__ == "__main__":
-    main()
