@@ -29,7 +29,8 @@ from gridbench.advise.trial import LeftOut, Trial, TriedSplit, trial_sentences
 from gridbench.advise.uneven import Recorded, Uneven
 from gridbench.advise.work import DivisibleWork
 from gridbench.formats import NOTHING
-from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.fit import PipelineFit
+from gridbench.model.least_squares import TermEstimate
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation, range_of
 from gridbench.model.terms import Shape, terms_of

@@ -9,9 +9,9 @@ import pytest
 
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.model.comparison import Yardstick
 from gridbench.model.fit import PipelineFit, fit
 from gridbench.model.held_out import WAYS, held_out, judge
+from gridbench.model.least_squares import Yardstick
 from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.model.terms import Shape
 from synthetic import COPIES, TRUE, modelled, observations, of_engine, situations

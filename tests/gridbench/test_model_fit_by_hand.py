@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gridbench.model.fit import _Count, _Problem, _SearchEnd
+from gridbench.model.least_squares import SearchCount, SearchEnd, TermSearch
 from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.model.terms import Shape
 from synthetic import PLACE
@@ -23,9 +23,9 @@ PULL = 1 / 8**2
 
 def _problem(
     monkeypatch: pytest.MonkeyPatch, residuals: Sequence[float], slopes: Sequence[float]
-) -> _Problem:
+) -> TermSearch:
     """Of one term, which is half of what is found; each run has one figure."""
-    problem = _Problem(Shape(), PLACE, [RUN], _Count(1, None))
+    problem = TermSearch(Shape(), PLACE, [RUN], SearchCount(1, None))
     values, derivatives = np.array(residuals), np.array(slopes)
     monkeypatch.setattr(problem, "_residuals", lambda _: values[:, np.newaxis])
     monkeypatch.setattr(
@@ -34,8 +34,8 @@ def _problem(
     return problem
 
 
-def _covariance(problem: _Problem) -> tuple[float, float]:
-    covariance, reach = problem.covariance(_SearchEnd(np.array([2.0]), 0.0))
+def _covariance(problem: TermSearch) -> tuple[float, float]:
+    covariance, reach = problem.covariance(SearchEnd(np.array([2.0]), 0.0))
     assert covariance.shape == (1, 1)
     return float(covariance[0, 0]), reach
 
@@ -77,11 +77,11 @@ def test_the_spread_is_the_usual_difference_of_totals(monkeypatch: pytest.Monkey
     differences = np.array([[0.1, 9.0], [-0.2, 9.0], [0.4, 9.0]])
     monkeypatch.setattr(problem, "_residuals", lambda _: differences)
     # Half of a normal distribution lies within two thirds of a deviation.
-    assert problem.spread(_SearchEnd(np.ones(1), 0.0)) == pytest.approx(0.2 / 0.6745)
+    assert problem.spread(SearchEnd(np.ones(1), 0.0)) == pytest.approx(0.2 / 0.6745)
 
 
 def test_a_term_is_pulled_to_its_guess_by_an_eighth_of_its_logarithm() -> None:
-    problem = _Problem(Shape(), PLACE, [RUN], _Count(1, None))
+    problem = TermSearch(Shape(), PLACE, [RUN], SearchCount(1, None))
     at = np.array([1.0, math.e, 0.5, 2.0, 4.0])
     pull = problem._pull(at)
     # As residuals are, in tenths.
@@ -91,7 +91,7 @@ def test_a_term_is_pulled_to_its_guess_by_an_eighth_of_its_logarithm() -> None:
 
 
 def test_a_search_stays_within_what_terms_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = _Problem(Shape(), PLACE, [RUN], _Count(1, None))
+    problem = TermSearch(Shape(), PLACE, [RUN], SearchCount(1, None))
     terms = problem._terms
     # The less all terms are the better.
     monkeypatch.setattr(problem, "_residuals", lambda at: 1e4 * at[np.newaxis])
@@ -123,9 +123,9 @@ def test_a_search_goes_on_as_long_as_that_gains(
     problem = _problem(monkeypatch, [0.0], [1.0])
     left = list(costs)
 
-    def search(*_: Any) -> _SearchEnd:
-        return _SearchEnd(np.ones(5), left.pop(0))
+    def search(*_: Any) -> SearchEnd:
+        return SearchEnd(np.ones(5), left.pop(0))
 
     monkeypatch.setattr(problem, "search", search)
-    assert problem.settle(_SearchEnd(np.ones(5), 1.0)).cost == best
+    assert problem.settle(SearchEnd(np.ones(5), 1.0)).cost == best
     assert len(costs) - len(left) == searches

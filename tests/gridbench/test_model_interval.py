@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.fit import PipelineFit
+from gridbench.model.least_squares import TermEstimate
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation, range_of
 from gridbench.model.terms import terms_of

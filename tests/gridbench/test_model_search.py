@@ -20,6 +20,7 @@ from gridbench.model import command
 from gridbench.model import fit as module
 from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
 from gridbench.model.kind import ModelSubjects
+from gridbench.model.least_squares import SearchCount, SearchEnd, TermSearch, _estimate
 from gridbench.model.model import model_of
 from gridbench.model.observation import Observation, RunTimes, Situation
 from gridbench.model.options import ModelParameters
@@ -157,13 +158,13 @@ def test_a_search_begins_on_sixty_small_runs() -> None:
 
 def test_who_watches_is_told_of_each_search() -> None:
     told: list[tuple[int, int]] = []
-    count = module._Count(1, lambda done, planned: told.append((done, planned)))
+    count = SearchCount(1, lambda done, planned: told.append((done, planned)))
     count.more(2)
     count.tell()
     count.done()
     count.done()
     assert told == [(0, 3), (1, 3), (2, 3)]
-    module._Count(1, None).done()
+    SearchCount(1, None).done()
 
 
 def test_a_fit_ends_when_all_its_searches_have() -> None:
@@ -203,14 +204,14 @@ def test_a_fit_ends_when_all_its_searches_have() -> None:
 def test_a_term_is_determined_if_its_interval_is_narrow(
     value: float, reach: float, expected: tuple[float, float, float], determined: bool
 ) -> None:
-    found = module._estimate(TERM, math.log(value), reach)
+    found = _estimate(TERM, math.log(value), reach)
     assert (found.low, found.value, found.high) == pytest.approx(expected)
     assert found.determined == determined
 
 
 def test_a_term_at_the_very_bounds_is_not_determined() -> None:
-    assert not module._estimate(TERM, math.log(TERM.low) + 0.1, math.log(2.0)).determined
-    assert not module._estimate(TERM, math.log(0.01), math.log(2.5)).determined
+    assert not _estimate(TERM, math.log(TERM.low) + 0.1, math.log(2.0)).determined
+    assert not _estimate(TERM, math.log(0.01), math.log(2.5)).determined
 
 
 class Searched:
@@ -228,10 +229,10 @@ class Searched:
     def elsewhere(self, number: int) -> list[dict[str, float]]:
         return [{"elsewhere": 1.0}] * number
 
-    def search(self, begin: Mapping[str, float]) -> module._SearchEnd:
+    def search(self, begin: Mapping[str, float]) -> SearchEnd:
         self.begins.append(begin)
         cost = self._costs.pop(0)
-        return module._SearchEnd(np.array([cost]), cost)
+        return SearchEnd(np.array([cost]), cost)
 
 
 def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
@@ -243,7 +244,7 @@ def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
         Searched(1.6),
     ]
     told: list[tuple[int, int]] = []
-    count = module._Count(1, lambda done, planned: told.append((done, planned)))
+    count = SearchCount(1, lambda done, planned: told.append((done, planned)))
     tried, ends = module._compared(cast(Any, shapes), count, 2, {})
     assert [cost for _, cost in tried] == [1.0, 1.4, 1.5, 1.6]
     assert [found.cost for _, found in ends] == [0.5, 0.6]
@@ -256,7 +257,7 @@ def test_of_a_single_shape_the_best_two_searches_go_on() -> None:
     # What says the same of all runs as another is no other shape.
     alike = [Searched(1.0, 0.7, 0.9), Searched(0.7, 0.9)]
     told: list[tuple[int, int]] = []
-    count = module._Count(1, lambda done, planned: told.append((done, planned)))
+    count = SearchCount(1, lambda done, planned: told.append((done, planned)))
     tried, ends = module._compared(cast(Any, alike), count, 2, {})
     assert len(tried) == 1
     assert [found.cost for _, found in ends] == [0.7, 0.9]
@@ -266,13 +267,13 @@ def test_of_a_single_shape_the_best_two_searches_go_on() -> None:
 
 def test_shapes_that_cost_the_same_both_go_on() -> None:
     shapes = [Searched(1.0, 0.5), Searched(1.0, 0.5), Searched(1.0, 0.6)]
-    _, ends = module._compared(cast(Any, shapes), module._Count(1, None), 1, {})
+    _, ends = module._compared(cast(Any, shapes), SearchCount(1, None), 1, {})
     assert [found.cost for _, found in ends] == [0.5, 0.5]
 
 
 def test_the_first_search_of_each_shape_begins_where_an_earlier_fit_has_ended() -> None:
     shapes = [Searched(1.0, 0.5), Searched(1.1, 0.6)]
-    module._compared(cast(Any, shapes), module._Count(1, None), 1, {"submit": 2.0})
+    module._compared(cast(Any, shapes), SearchCount(1, None), 1, {"submit": 2.0})
     assert [one.begins for one in shapes] == [[{"submit": 2.0}, {"elsewhere": 1.0}]] * 2
 
 
@@ -281,20 +282,20 @@ def test_searches_go_on_with_all_runs_only_if_they_began_with_some(
     runs: int, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone_on: list[int] = []
-    real = module._Problem.with_all
+    real = TermSearch.with_all
 
     def noted(self: Any, observations: Sequence[Observation], found: Any) -> Any:
         gone_on.append(len(observations))
         return real(self, observations, found)
 
-    monkeypatch.setattr(module._Problem, "with_all", noted)
+    monkeypatch.setattr(TermSearch, "with_all", noted)
     fitted = module.fit(_runs(runs), shape=Shape(), starts=0)
     assert gone_on == [runs] * times
     assert fitted.runs == runs
 
 
 def test_searches_begin_around_the_guesses() -> None:
-    problem = module._Problem(Shape(), PLACE, _runs(13), module._Count(1, None))
+    problem = TermSearch(Shape(), PLACE, _runs(13), SearchCount(1, None))
     begins = problem.elsewhere(400)
     assert begins == problem.elsewhere(400)
     for term in problem._terms:
@@ -305,7 +306,7 @@ def test_searches_begin_around_the_guesses() -> None:
 
 def test_derivatives_are_taken_over_steps_of_a_share_or_of_a_part_of_the_guess() -> None:
     runs = [*_runs(13), _run(2, 4, bytes_in=1e6), _run(2, 8, bytes_in=2e6)]
-    problem = module._Problem(Shape(), PLACE, runs, module._Count(1, None))
+    problem = TermSearch(Shape(), PLACE, runs, SearchCount(1, None))
     at = np.array([4.0, 0.01] * 7)
     found = problem._jacobian(at, (0.1, 0.05))
     assert found.shape == (15, 4, 14)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from golden import same_as_golden
-from gridbench.model.comparison import Yardstick
 from gridbench.model.document import pipeline_document
-from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.fit import PipelineFit
 from gridbench.model.held_out import HeldOutCase, HeldOutRuns, RepeatSpread
+from gridbench.model.least_squares import TermEstimate, Yardstick
 from gridbench.model.model import _UP, PipelineModel, without
 from gridbench.model.model_kind import EngineRuns
 from gridbench.model.observation import Observation, RunTimes, Situation, Transport, range_of

@@ -31,7 +31,7 @@ def test_what_tasks_did_not_do_has_no_efficiency_in_the_terminal(
     def efficiency(engine: str) -> str:
         done = gridbench("run", make_setup(sleep=0.1), "--engine", engine, "--out", engine)
         assert done.returncode == 0, done.stderr
-        (line,) = (line for line in done.stdout.splitlines() if "efficiency" in line)
+        (line,) = (line for line in done.stdout.splitlines() if "Efficiency" in line)
         return line
 
     assert efficiency("null").split()[-1] == "–"

@@ -11,7 +11,8 @@ import pytest
 
 from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.fit import PipelineFit
+from gridbench.model.least_squares import TermEstimate
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace, Situation, range_of
 from gridbench.model.pipeline import Link, Manager, PipelineParameters

@@ -16,8 +16,9 @@ from gridbench.formats import (
     whole,
 )
 from gridbench.model.cost_model import TOTAL, CostEstimate, CostModel
-from gridbench.model.fit import PipelineFit, TermEstimate
+from gridbench.model.fit import PipelineFit
 from gridbench.model.held_out import WEIGHTY, HeldOutCase, HeldOutRuns, RepeatSpread
+from gridbench.model.least_squares import TermEstimate
 from gridbench.model.model import PipelineModel
 from gridbench.pages.document import EVERYWHERE, Document, TableBlock
 from gridbench.pages.table import Column, Table, table_of
