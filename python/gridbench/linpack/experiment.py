@@ -29,7 +29,7 @@ from gridbench.linpack.servers import (
     run_client,
 )
 from gridbench.machine.judgement import Watch
-from gridbench.run.machine import available_memory
+from gridbench.run.machine import available_memory, usable_processors
 from gridbench.schema import record_of
 
 _LEAST = 0.2
@@ -118,11 +118,11 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
             if bench.steps is not None:
                 bench.steps.glance()
 
-        servers.variables(case.path)  # a server that starts now is no part of the measurement
+        variables = servers.variables(case.path)
         watch = Watch(os.getpid())
         watch.begin()
         try:
-            solves, limit = run_client(case, servers, wanted, glance)
+            solves, limit = run_client(case, servers, variables, wanted, glance)
         except ClientFailed as error:
             watch.end()
             return case.record(status="failed", why=str(error), load=watch.record())
@@ -144,6 +144,7 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
 
     def _open(self, bench: Bench) -> LinpackServers:
         if self._servers is None:
-            self._servers = LinpackServers(self._built, self._links, self.parameters.threads)
+            workers, threads = usable_processors(), self.parameters.threads
+            self._servers = LinpackServers(self._built, self._links, workers, threads)
             bench.stack.callback(self._servers.close)
         return self._servers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,7 +168,9 @@ class LinpackParameters:
 
     def check(self) -> None:
         """InputError for more threads than processors."""
-        usable = len(os.sched_getaffinity(0))
+        from gridbench.run.machine import usable_processors
+
+        usable = usable_processors()
         if self.threads > usable:
             raise InputError(
                 f"--threads: {self.threads} threads need as many processors, and there are"

@@ -19,6 +19,7 @@ from typing import Literal
 
 from gridbench.bench.programs import compile_c, compiler_options, new_folder, run_compiler
 from gridbench.errors import InputError
+from gridbench.formats import counted
 from gridbench.linpack.record import LOCAL, Client, Limit, PlannedLinpackCase, Solve
 from gridbench.linpack.solve import LIBRARY
 from gridbench.process.child import Child, Ended
@@ -36,6 +37,12 @@ Globals {
 #include <string.h>
 void dgesv_(const int *n, const int *nrhs, double *a, const int *lda, int *ipiv, double *b,
             const int *ldb, int *info);
+int openblas_get_num_threads(void);
+}
+
+Define threads(OUT int count[1]) "Number of threads of the solver"
+{
+    *count = openblas_get_num_threads();
 }
 
 Define dgesv(IN int n, IN int nrhs, IN double a[n][lda], IN int lda, OUT int ipiv[n],
@@ -146,13 +153,15 @@ class LinpackServers:
     programs: LinpackPrograms
     links: Mapping[str, ShapedLink]
     """By the names of their paths."""
-    cores: int
-    """Processors of each call."""
+    workers: int
+    """Of each server, one for each processor that it may use."""
+    threads: int
+    """Of the solver, and so processors of each call."""
     _running: dict[str, _RunningServer] = field(default_factory=dict)
 
     def variables(self, path: str) -> dict[str, str]:
         """The environment of a client. InputError if the server behind the path does not start."""
-        threads = str(self.cores)
+        threads = str(self.threads)
         found = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         if path == LOCAL:
             return found
@@ -191,12 +200,17 @@ class LinpackServers:
         """A server, and its URL over TLS."""
         modules = [self.programs.module]
         if link is None:
-            server = GridrpcServer(modules, self.cores, tls=True, cores=self.cores)
+            server = GridrpcServer(modules, self.workers, tls=True, cores=self.threads)
             return stack.enter_context(server), server.tls
         network = stack.enter_context(Network(1, link.rate))
         (namespace,), (address,) = network.namespaces, network.node_addresses
         server = GridrpcServer(
-            modules, self.cores, tls=True, cores=self.cores, address=address, namespace=namespace
+            modules,
+            self.workers,
+            tls=True,
+            cores=self.threads,
+            address=address,
+            namespace=namespace,
         )
         stack.enter_context(server)
         if not link.round_trip:
@@ -328,25 +342,28 @@ class Measurement:
 def run_client(
     case: PlannedLinpackCase,
     servers: LinpackServers,
+    variables: Mapping[str, str],
     wanted: Measurement,
     glance: Callable[[], object] = lambda: None,
 ) -> tuple[list[Solve], Limit]:
-    """Have a client solve the systems of a case. ClientFailed if it cannot, InputError if there is
-    no server for it; what `glance` raises ends it."""
+    """Have a client solve the systems of a case; `variables`: those of the path. ClientFailed if it
+    cannot. What `glance` raises ends it."""
     where = "local" if case.path == LOCAL else "remote"
     words = [where, str(case.n), str(wanted.calls), str(wanted.seconds), wanted.matrix]
-    variables = servers.variables(case.path)
-    folder = servers.programs.folder
     command = [*servers.programs.client(case.client), *words]
-    child = Child.of_program(command, variables, folder=folder)
+    child = Child.of_program(command, variables, folder=servers.programs.folder)
     until = time.monotonic() + wanted.limit
     found: list[Solve] = []
     kind: Limit = ""
     try:
-        child.receive(until, glance)
+        threads = child.receive(until, glance)["threads"]
+        if threads != servers.threads:
+            raise ClientFailed(
+                f"the solver has {counted(threads, 'thread')}, and {servers.threads} were requested"
+            )
         with ExitStack() as stack:
             if case.speed < 1:
-                limit = SpeedLimit(child.process.pid, case.speed * servers.cores)
+                limit = SpeedLimit(child.process.pid, case.speed * servers.threads)
                 kind = stack.enter_context(limit).kind
             child.send({"begin": True})
             while True:

@@ -3,10 +3,10 @@
  *
  *   solve local|remote ORDER CALLS SECONDS random|singular
  *
- * It solves once to warm up, prints {"ready": true}, and waits for a line. Then it solves at least
- * CALLS times and for SECONDS, and prints a line of JSON for each: the time of the call, the part of
- * it in which the solver ran, LAPACK's info, and the scaled residual. GRIDRPC_SERVERS has the URL of
- * the server. solve.py is the same in Python.
+ * It solves once to warm up, prints the number of threads that solve, and waits for a line. Then it
+ * solves at least CALLS times and for SECONDS, and prints a line of JSON for each system: the time of
+ * the call, the part of it in which the solver ran, LAPACK's info, and the scaled residual.
+ * GRIDRPC_SERVERS has the URL of the server. solve.py is the same in Python.
  */
 #include <float.h>
 #include <grpc.h>
@@ -19,6 +19,7 @@
 
 void dgesv_(const int *n, const int *nrhs, double *a, const int *lda, int *ipiv, double *b,
             const int *ldb, int *info);
+int openblas_get_num_threads(void);
 
 #define MOST 500 /* systems that are solved at most */
 
@@ -103,6 +104,18 @@ static double solve(void)
     return ran.tv_sec + 1e-6 * ran.tv_usec;
 }
 
+static int threads(void)
+{
+    grpc_function_handle_t function;
+    int count;
+    if (!remote)
+        return openblas_get_num_threads();
+    check(grpc_function_handle_default(&function, "linpack/threads"), "linpack/threads");
+    check(grpc_call(&function, &count), "linpack/threads");
+    grpc_function_handle_destruct(&function);
+    return count;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 6 || (n = atoi(argv[2])) < 1) {
@@ -133,7 +146,7 @@ int main(int argc, char **argv)
         memcpy(x, b, n * sizeof *x);
         double began = now(), calculation = solve(), seconds = now() - began;
         if (call < 0) {
-            printf("{\"ready\": true}\n");
+            printf("{\"threads\": %d}\n", threads());
             fflush(stdout);
             if (getchar() == EOF)
                 return 1;

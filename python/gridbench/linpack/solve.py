@@ -37,6 +37,11 @@ class Solver(ABC):
         self.info = 0
         """LAPACK's: above 0, the matrix is singular."""
 
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """How many solve."""
+
     @abstractmethod
     def solve(self) -> float:
         """Replace `x`, which is b, with the solution. The seconds in which the solver ran."""
@@ -53,9 +58,14 @@ class LocalSolver(Solver):
 
     def __init__(self, a: Array, b: Array) -> None:
         super().__init__(a, b)
-        self._dgesv = CDLL(LIBRARY).dgesv_
+        self._library = CDLL(LIBRARY)
         self._lu = np.empty_like(a)
         self._pivots = np.empty(len(b), np.int32)
+
+    @property
+    def threads(self) -> int:
+        """Of OpenBLAS in this process."""
+        return int(self._library.openblas_get_num_threads())
 
     def solve(self) -> float:
         """Solve with a copy of A, as the server does."""
@@ -63,7 +73,7 @@ class LocalSolver(Solver):
         lu, pivots, x = (c_void_p(array.ctypes.data) for array in (self._lu, self._pivots, self.x))
         began = time.perf_counter()
         self._lu[...] = self.a
-        self._dgesv(byref(n), byref(one), lu, byref(n), pivots, x, byref(n), byref(info))
+        self._library.dgesv_(byref(n), byref(one), lu, byref(n), pivots, x, byref(n), byref(info))
         self.info = info.value
         return time.perf_counter() - began
 
@@ -75,6 +85,12 @@ class RemoteSolver(Solver):
         super().__init__(_shared(a), b)
         self.x = _shared(b)
         self._dgesv = grid.function(FUNCTION)
+        self._threads = grid.function("linpack/threads")
+
+    @property
+    def threads(self) -> int:
+        """Of OpenBLAS in the server's worker."""
+        return int(self._threads()[0])
 
     def solve(self) -> float:
         """Call the server."""
@@ -103,7 +119,8 @@ def system(n: int, *, singular: bool = False) -> tuple[Array, Array]:
 
 
 def measure(solver: Solver, calls: int, seconds: float) -> None:
-    """Solve once, wait for a line, and solve so often; print each."""
+    """Solve once, print the number of threads, and wait for a line. Then solve so often, and print
+    each."""
     total, call = 0.0, -1
     while call < calls or (total < seconds and call < MOST):
         solver.x[...] = solver.b
@@ -111,7 +128,7 @@ def measure(solver: Solver, calls: int, seconds: float) -> None:
         calculation = solver.solve()
         passed = time.perf_counter() - began
         if call < 0:
-            print(json.dumps({"ready": True}), flush=True)
+            print(json.dumps({"threads": solver.threads}), flush=True)
             if not sys.stdin.readline():
                 sys.exit(1)
         else:
