@@ -36,8 +36,9 @@ from gridbench.statistics.interval import Interval
 _PREDICTED = "dash"
 _STEPS = 24
 """Points of a line that a model draws."""
-_SMALLEST, _LARGEST = 10, 100_000
-"""Between them a model looks for the size from which on the server is faster."""
+_SMALLEST, _BEYOND = 10.0, 2.0
+"""Models look for the size from which on the server is faster from this one to so many times the
+largest that was measured."""
 _NAMED = 5
 """Cases that failed or were skipped that are named."""
 _NOT_COUNTED = "*"
@@ -67,6 +68,11 @@ class LinpackAnswer:
         return found
 
     @property
+    def remote(self) -> list[Series]:
+        """What servers solved."""
+        return [one for one in self.series if not one.local]
+
+    @property
     def clients(self) -> list[str]:
         """All of them, slowed ones as well."""
         return list(dict.fromkeys(one.who for one in self.series))
@@ -74,7 +80,7 @@ class LinpackAnswer:
     @property
     def paths(self) -> list[str]:
         """To servers."""
-        return list(dict.fromkeys(one.path for one in self.series if not one.local))
+        return list(dict.fromkeys(one.path for one in self.remote))
 
     @property
     def sizes(self) -> list[int]:
@@ -94,8 +100,7 @@ class LinpackAnswer:
         measured = crossing(local.times, remote.times)
         if measured is None:
             return None
-        models = [self.models.get(one.told) for one in (local, remote)]
-        ours, theirs = models
+        ours, theirs = self.models.get(local.told), self.models.get(remote.told)
         predicted = _predicted(ours, theirs) if ours and theirs else None
         return Overtaking(client, path, measured, predicted)
 
@@ -112,7 +117,8 @@ class Overtaking:
 
 
 def _predicted(local: CostModel, remote: CostModel) -> Crossing:
-    places = [float(n) for n in np.geomspace(_SMALLEST, _LARGEST, 2000)]
+    largest = _BEYOND * min(model.measured["n"].high for model in (local, remote))
+    places = [float(n) for n in np.geomspace(_SMALLEST, largest, 1000)]
 
     def seconds(model: CostModel, n: float) -> float:
         return model.expect({"n": n}).total
@@ -140,8 +146,11 @@ def headline(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]
 
 def _overtaken(answer: LinpackAnswer, client: str) -> str:
     """`C at 10% speed: a server is faster from n = 250 over socket, from n = 310 over tls.`"""
-    found = [one for path in answer.paths if (one := answer.overtaking(client, path))]
-    parts = [f"{_where(one.measured)} over {one.path}" for one in found]
+    places: dict[str, list[str]] = {}
+    for path in answer.paths:
+        if found := answer.overtaking(client, path):
+            places.setdefault(_where(found.measured), []).append(path)
+    parts = [f"{where} over {' and '.join(paths)}" for where, paths in places.items()]
     return f"Client in {client}: a server is faster {', '.join(parts)}." if parts else ""
 
 
@@ -206,10 +215,10 @@ def overtaking_table(answer: LinpackAnswer) -> Table:
 
 
 def sizes_table(
-    answer: LinpackAnswer, unit: str, value: Callable[[SizeCase], Interval | None]
+    series: Sequence[Series], unit: str, value: Callable[[SizeCase], Interval | None]
 ) -> Table:
     """A value of each client and size, a column for each path."""
-    found = {(one.who, case.n, one.path): case for one in answer.series for case in one.cases}
+    found = {(one.who, case.n, one.path): case for one in series for case in one.cases}
     keys = list(dict.fromkeys((who, n) for who, n, _ in found))
 
     def column(path: str) -> Callable[[tuple[str, int]], Cell]:
@@ -226,7 +235,7 @@ def sizes_table(
         Column("client", lambda key: key[0], words=True),
         Column("n", lambda key: key[1]),
     ]
-    paths = list(dict.fromkeys(one.path for one in answer.series))
+    paths = dict.fromkeys(one.path for one in series)
     return table_of([*columns, *(Column(path, column(path)) for path in paths)], keys)
 
 
@@ -240,7 +249,7 @@ def models_table(answer: LinpackAnswer) -> Table:
         way = next((one for one in model.held_out.get(TOTAL, ()) if one.what == EACH), None)
         if way is None:
             return NOTHING
-        return f"{percent(way.typical, 0)}, at most {percent(way.largest, 0)}"
+        return f"{percent(way.typical)}, at most {percent(way.largest)}"
 
     columns: list[Column[CostModel]] = [
         Column("client, path", lambda model: model.name, words=True),
@@ -397,7 +406,8 @@ _TERMS = definitions(
         solution and pivots.
     T_comp0, P_calc = T_comp = T_comp0 + (2/3 n^3 + 2 n^2) / P_calc.
     throughput = 8 n^2 + 20 n bytes, divided by T_comm.
-    from = The server is faster at all measured sizes from this one on.
+    from = The server is faster at all measured sizes from this one on. Predictions reach up to
+        twice the largest measured size.
     """
 )
 
@@ -440,7 +450,7 @@ def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
                     ),
                     TableBlock(
                         "Performance of a call",
-                        sizes_table(answer, "flop/s", lambda case: case.performance),
+                        sizes_table(answer.series, "flop/s", lambda case: case.performance),
                         folded=True,
                         notes_from=160,
                         media=EVERYWHERE,
@@ -455,7 +465,7 @@ def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
                     *([ChartChoice("Client", throughput)] if throughput else []),
                     TableBlock(
                         "Throughput",
-                        sizes_table(answer, "bytes/s", lambda case: case.throughput),
+                        sizes_table(answer.remote, "bytes/s", lambda case: case.throughput),
                         folded=True,
                     ),
                 ],
