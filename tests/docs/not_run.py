@@ -66,6 +66,7 @@ _SYNC = "there is no such cluster: tests/gridbench/test_sync_run.py has some of 
 _GFARM = "stays until Ctrl-C: tests/gridbench/test_services.py starts it"
 _DATA = "tests/gridbench/test_datagrid_run.py runs its like"
 _CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.py measures less"
+_LINPACK = "takes minutes to an hour: tests/gridbench/test_linpack_run.py measures less"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _TOP_SERVER = "looks until the server ends: test_server_operations.py has a server, and looks at it"
 _IN_README = "README.md shows it as well, and there it is run"
@@ -191,6 +192,17 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench advise --work 100s --shared 100MB --cores 16 --crossover runs/crossover": (
             NotRun("tests/gridbench/test_advise_data_grid.py gives it such a folder")
         ),
+    },
+    "docs/linpack.md": {
+        "gridbench linpack --sizes 100,200,400 --clients C --rounds 2 --out runs/linpack": NotRun(
+            "waits for a quiet machine",
+            instead="gridbench linpack --sizes 60,100,200 --paths socket --clients C --rounds 1"
+            " --client-speed 50% --accept-load --out runs/linpack",
+        ),
+        "gridbench linpack --sizes 100-1600:100 --paths socket,tls,1gbit,100mbit+10ms"
+        " --out runs/links": NotRun(_LINPACK),
+        "gridbench linpack --sizes 1000,5000,10000 --threads 2 --client-speed 5%,25%"
+        " --out runs/large": NotRun(_LINPACK),
     },
     "docs/sync.md": {
         "gridbench sync --hosts hosts.txt --workers 2-16:2 ./mytask.py 4096": NotRun(_SYNC),

@@ -83,6 +83,7 @@ def all_rules() -> dict[str, Rules[Any]]:
         "Data grids": kinds["gridbench data"],
         "Crossover": kinds["gridbench data crossover"],
         "Commands": kinds["gridbench compare"],
+        "Remote Linpack": kinds["gridbench linpack"],
         "Many clients of Linpack": kinds["gridbench linpack clients"],
         "Benchmarks of gridrpc itself": RULES,
     }

@@ -25,7 +25,7 @@ from gridbench.linpack.record import (
     wrong_solution,
 )
 from gridbench.linpack.result_kind import RULES
-from gridbench.linpack.servers import ShapedLink
+from gridbench.linpack.servers import INTERFACE, ShapedLink
 from gridbench.model.cost_model import TOTAL
 from gridbench.model.held_out import EACH
 from gridbench.pages.markdown import markdown
@@ -43,7 +43,7 @@ from linpack_results import (
     measured,
     write_folder,
 )
-from running import Run
+from running import REPOSITORY, Run
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 
@@ -196,6 +196,10 @@ def test_a_document_is_written_as_before(name: str) -> None:
     found = FOLDERS[name]
     text = markdown(document_of(header_of(), found))
     same_as_golden(f"{text}\n{'-' * 80}\n{printed(found)}", f"linpack/{name}.md")
+
+
+def test_the_page_shows_the_interface() -> None:
+    assert INTERFACE in (REPOSITORY / "docs/linpack.md").read_text(encoding="utf-8")
 
 
 def test_texts_are_escaped() -> None:

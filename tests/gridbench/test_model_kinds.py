@@ -63,7 +63,7 @@ def test_every_kind_of_results_says_whether_it_can_be_modelled() -> None:
         "gridbench linpack clients",
     }
     names = [kind.name for kind in model_kinds()]
-    assert sorted(names) == ["data-grid tasks", "synchronised rounds", "tasks"]
+    assert sorted(names) == ["data-grid tasks", "remote Linpack", "synchronised rounds", "tasks"]
 
 
 def test_cases_of_several_scenarios_are_of_one_model_if_only_its_parameters_differ(

@@ -206,9 +206,9 @@ def overtaking_table(answer: LinpackAnswer) -> Table:
 
         return cell
 
-    columns = [Column("client", lambda client: client, words=True)]
+    name = Column[str]("client", lambda client: client, words=True)
     return table_of(
-        [*columns, *(Column(path, column(path)) for path in answer.paths)],
+        [name, *(Column(path, column(path)) for path in answer.paths)],
         answer.clients,
         style="crossings",
     )

@@ -13,9 +13,10 @@ from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.links.options import LINK_RATE
 from gridbench.linpack.clients.record import POLICIES, CorePolicy, StepKind
+from gridbench.linpack.record import Client
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Quantity, words
+from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Quantity
 from gridbench.schema import group, option, read_parameters
 from gridbench.shared_options import ResultsOptions, experiment_options, rounds_option
 from gridbench.workload.numbers import parse_real, shown
@@ -32,6 +33,7 @@ MOST_CLIENTS = 1000
 _PAPER: tuple[StepKind, ...] = ("paper",)
 _BOTH: tuple[StepKind, ...] = ("paper", "scaled")
 _SCALED: tuple[StepKind, ...] = ("scaled",)
+_CLIENT: Choice[Client] = Choice({"C": "C", "Python": "Python"})
 _LONGEST_ROUND_TRIP = Duration(0.0, 10.0)
 
 
@@ -108,9 +110,9 @@ class LinpackParameters:
         f" {' and '.join(_LINKS)} (rate and round-trip time), which need root.",
         default=_LOOPBACK,
     )
-    clients: tuple[str, ...] = option(
+    clients: tuple[Client, ...] = option(
         "--clients",
-        ListOf(words("C", "Python")),
+        ListOf(_CLIENT),
         metavar="LIST",
         help="Languages of the client.",
         default=("C", "Python"),

@@ -6,10 +6,13 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from gridbench.formats import plain, share_given
 from gridbench.jsonl_store import PlannedCase, ResultsForm
+
+if TYPE_CHECKING:
+    from gridbench.analysis.columns import Floats
 
 Client = Literal["C", "Python"]
 LOCAL = "local"
@@ -19,12 +22,16 @@ Limit = Literal["", "control group", "stopping"]
 used its share."""
 
 
-def operations(n: float) -> float:
+Orders = TypeVar("Orders", float, "Floats")
+"""The order of a matrix, or of several."""
+
+
+def operations(n: Orders) -> Orders:
     """Floating-point operations of solving a system of order n."""
     return 2 / 3 * n**3 + 2 * n**2
 
 
-def transferred(n: float) -> float:
+def transferred(n: Orders) -> Orders:
     """Bytes of matrix and right-hand side to the server, and of solution and pivots back."""
     return 8 * n**2 + 20 * n
 

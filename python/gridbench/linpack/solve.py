@@ -13,7 +13,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from ctypes import CDLL, byref, c_int, c_void_p
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def main(where: str, n: str, calls: str, seconds: str, matrix: str) -> None:
 
 def _shared(array: Array) -> Array:
     """A copy in memory that calls need not copy."""
-    order = "F" if array.flags.f_contiguous else "C"
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous else "C"
     made: Array = gridrpc.empty(array.shape, array.dtype, order=order)
     made[...] = array
     return made
