@@ -13,7 +13,7 @@ from rich.console import Console
 
 from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.linpack.document import LinpackAnswer, document_of, headline, notices, to_record
+from gridbench.linpack.document import LinpackAnswer, answer_values, document_of, headline, notices
 from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, series_of
 from gridbench.linpack.options import LinpackParameters, LinpackPath, Speed, link_of
 from gridbench.linpack.record import (
@@ -179,8 +179,8 @@ def test_a_server_as_fast_as_the_client_never_overtakes() -> None:
 def test_only_disturbed_cases_make_a_provisional_answer() -> None:
     found = FOLDERS["disturbed"]
     assert headline(answer_of(found), found)[0].startswith("Provisional: ")
-    assert to_record(found)["provisional"]
-    assert not to_record(measured())["provisional"]
+    assert answer_values(found)["provisional"]
+    assert not answer_values(measured())["provisional"]
 
 
 def test_what_was_not_measured_is_told() -> None:

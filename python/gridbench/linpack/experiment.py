@@ -72,14 +72,9 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
     def batches(
         self, bench: Bench, records: Sequence[LinpackCase]
     ) -> Iterator[Sequence[PlannedLinpackCase]]:
-        """See `planned`."""
+        """All cases in one batch: each round in an order of its own, drawn from the seed."""
         del bench, records
-        yield self.planned()
-
-    def planned(self) -> list[PlannedLinpackCase]:
-        """All cases, each round in an order of its own, drawn from the seed."""
-        own = self.parameters
-        found: list[PlannedLinpackCase] = []
+        own, found = self.parameters, list[PlannedLinpackCase]()
         for repeat in range(own.rounds):
             cases = [
                 PlannedLinpackCase(client=client, path=path, n=n, speed=speed, repeat=repeat)
@@ -90,7 +85,7 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
             ]
             random.Random(f"{self.seed} {repeat}").shuffle(cases)
             found += cases
-        return found
+        yield found
 
     def group(self, case: PlannedLinpackCase) -> str:
         """The path: without a server behind it, none of its cases can be run."""
