@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal
@@ -27,8 +27,30 @@ Values = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
+class CaseValue:
+    """A quantity that a case finds, times `factor`, plus `addend`."""
+
+    case: str
+    quantity: str
+    factor: float = 1.0
+    addend: float = 0.0
+
+    def __mul__(self, factor: float) -> CaseValue:
+        return replace(self, factor=self.factor * factor, addend=self.addend * factor)
+
+    def __add__(self, addend: float) -> CaseValue:
+        return replace(self, addend=self.addend + addend)
+
+    def of(self, points: Points) -> Series:
+        """Its values, by round."""
+        found = points.of(self.case, self.quantity)
+        values = {n: value * self.factor + self.addend for n, value in found.by_round.items()}
+        return replace(found, by_round=values)
+
+
+@dataclass(frozen=True, slots=True)
 class AreaCase:
-    """A function to measure, which runs in a fresh process."""
+    """A function to measure, which runs in a fresh process; `case["rate"]` is one of its values."""
 
     name: str
     """Unique within all areas."""
@@ -44,6 +66,9 @@ class AreaCase:
     """Seconds for one run."""
     missing: str = ""
     """What this machine lacks for the case, with a remedy; such a case is not run."""
+
+    def __getitem__(self, quantity: str) -> CaseValue:
+        return CaseValue(self.name, quantity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +150,37 @@ class Row:
         return [part.problem for part in parts if part is not None and part.problem]
 
 
-def noise_row(what: str, once: Series, again: Series, digits: int = 2) -> Row:
+@dataclass(frozen=True, slots=True)
+class PlannedRow:
+    """A line of the table, by the values that it shows once they are measured."""
+
+    what: str
+    unit: Unit
+    ours: CaseValue
+    _: KW_ONLY
+    peer: CaseValue | None = None
+    limit: CaseValue | Series | None = None
+    target: Target | None = None
+    digits: int = 3
+    again: CaseValue | None = None
+    """A second measurement of the same thing: the row shows the difference of the two."""
+
+    def row(self, points: Points) -> Row:
+        """The line, with what was measured."""
+        ours = self.ours.of(points)
+        if self.again is not None:
+            ours = ours.difference_to(self.again.of(points))
+        limit = self.limit.of(points) if isinstance(self.limit, CaseValue) else self.limit
+        peer = self.peer and self.peer.of(points)
+        return Row(
+            self.what, self.unit, ours,
+            peer=peer, limit=limit, target=self.target, digits=self.digits,
+        )  # fmt: skip
+
+
+def noise_row(what: str, once: CaseValue, again: CaseValue, digits: int = 2) -> PlannedRow:
     """The difference of two measurements of the same thing."""
-    return Row(f"noise: {what}", "x", once.difference_to(again), digits=digits)
+    return PlannedRow(f"noise: {what}", "x", once, again=again, digits=digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +188,26 @@ class Area:
     """Cases that are measured together, and the rows made of them."""
 
     name: str
+    """`AREA/PART` for a part of a larger area."""
     title: str
     cases: Sequence[AreaCase]
-    rows: Callable[[Points], list[Row]]
-    part: str = ""
-    """What it is called within a larger area that it is a part of."""
+    table: Sequence[PlannedRow] | Callable[[Points], Iterable[PlannedRow]]
+    """A function where what was measured decides which rows there are."""
+    _: KW_ONLY
     picture: Callable[[Points], str] | None = None
     """An SVG picture of the values, for the page."""
     budget: float | None = None
     """Seconds for all runs of its cases: further rounds have what the first one leaves."""
+
+    @property
+    def part(self) -> str:
+        """Its name within the larger area; empty if it is a whole one."""
+        return self.name.partition("/")[2]
+
+    def rows(self, points: Points) -> list[Row]:
+        """The lines of the table, with what was measured."""
+        planned = self.table(points) if callable(self.table) else self.table
+        return [one.row(points) for one in planned]
 
 
 def shuffled(steps: Mapping[str, Callable[[], float]]) -> Values:

@@ -17,23 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.figures import Area, AreaCase, Row, Target, Values
-from gridbench.bench.points import Points
+from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Target, Values
 from gridbench.workload.calls import PAGE, same
 from gridrpc import Call, Executor, Grid, WorkerLost
 
 _WORKERS = 2
-_SMALL = 50_000
 _GENERATIONS = 60
 
-_JOBLIB, _SEARCH = "joblib, small tasks", "scikit-learn, a search"
-_START, _START_POOL = "two workers", "two workers of a pool"
-_EVOLUTION, _EVOLUTION_POOL = "differential evolution", "differential evolution, pool"
-_EXECUTOR_MAP = "Executor.map"
-_BYTES = "bytes as arguments and results"
 _KINDS = ("array", "bytes", "bytearray", "str")
 _WAYS = ("in", "out")
-_KILLERS = "functions that kill their worker"
 
 
 def joblib_backends(count: int) -> Values:
@@ -200,94 +192,61 @@ def _seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def area(full: bool) -> Area:
+def area(extent: Extent) -> Area:
     """In full there is more of what takes little."""
-    calls, rounds = (20_000, 7) if full else (5_000, 3)
-    return area_of(small=_SMALL, searched=15, size=64_000_000, calls=calls, rounds=rounds)
+    calls, rounds = (20_000, 7) if extent is Extent.FULL else (5_000, 3)
+    return area_of(small=50_000, searched=15, size=64_000_000, calls=calls, rounds=rounds)
 
 
 def area_of(*, small: int, searched: int, size: int, calls: int, rounds: int) -> Area:
     """With so many small tasks, rounds of searches, bytes of that size in so many rounds, and so
     many calls amid killers."""
+    joblib = AreaCase("joblib, small tasks", joblib_backends, {"count": small})
+    search = AreaCase("scikit-learn, a search", searches, {"rounds": searched})
+    start = AreaCase("two workers", start_of_grid)
+    start_pool = AreaCase("two workers of a pool", start_of_pool)
+    evolved = AreaCase("differential evolution", evolution, {"pool": False})
+    evolved_pool = AreaCase("differential evolution, pool", evolution, {"pool": True})
+    executor = AreaCase("Executor.map", executor_maps, {"count": small})
+    arguments = {"size": size, "count": rounds}
+    moved = AreaCase("bytes as arguments and results", bytes_and_arrays, arguments)
+    arguments = {"count": calls, "one_in": 100}
+    amid = AreaCase("functions that kill their worker", killers, arguments)
+    executor_shown = "Executor.map, 50,000 small items, chunks of 500"
+    evolution_shown = f"differential_evolution, {_GENERATIONS} generations, cold"
+    compared = [
+        ("joblib, 50,000 small tasks, warm", joblib["gridrpc"], joblib["loky"], 1.2),
+        ("GridSearchCV, 20 fits, warm", search["gridrpc"], search["loky"], 1.2),
+        ("start with NumPy loaded", start["seconds"], start_pool["seconds"], 1.5),
+        (evolution_shown, evolved["seconds"], evolved_pool["seconds"], 1.0),
+        (executor_shown, executor["gridrpc"], executor["pool"], 1.0),
+    ]
+    compared += [
+        (
+            f"64 MB of {kind} {way}; peer: an array",
+            moved[f"{kind} {way}"],
+            moved[f"array {way}"],
+            1.3,
+        )
+        for kind in _KINDS[1:]
+        for way in _WAYS
+    ]
+    of_all_good = Target(0.5, at_least=True, of_peer=True)
+    rows = [
+        *(
+            PlannedRow(what, "s", ours, peer=peer, target=Target(bound, of_peer=True))
+            for what, ours, peer, bound in compared
+        ),
+        PlannedRow(
+            "calls, 1 in 100 kills its worker; peer: none does", "/s", amid["rate"],
+            peer=amid["rate of all good"], target=of_all_good, digits=0,
+        ),
+        PlannedRow("other calls lost with them", "", amid["lost"], target=Target(0), digits=0),
+    ]  # fmt: skip
     return Area(
         "libraries",
         f"Python's libraries, {_WORKERS} workers; peers: loky, multiprocessing.Pool, "
         "ProcessPoolExecutor",
-        [
-            AreaCase(_JOBLIB, joblib_backends, {"count": small}),
-            AreaCase(_SEARCH, searches, {"rounds": searched}),
-            AreaCase(_START, start_of_grid),
-            AreaCase(_START_POOL, start_of_pool),
-            AreaCase(_EVOLUTION, evolution, {"pool": False}),
-            AreaCase(_EVOLUTION_POOL, evolution, {"pool": True}),
-            AreaCase(_EXECUTOR_MAP, executor_maps, {"count": small}),
-            AreaCase(_BYTES, bytes_and_arrays, {"size": size, "count": rounds}),
-            AreaCase(_KILLERS, killers, {"count": calls, "one_in": 100}),
-        ],
-        _rows,
+        [joblib, search, start, start_pool, evolved, evolved_pool, executor, moved, amid],
+        rows,
     )
-
-
-def _rows(samples: Points) -> list[Row]:
-    rows = [
-        Row(
-            what,
-            "s",
-            samples.of(ours, quantity),
-            peer=samples.of(peer, peer_quantity),
-            target=Target(bound, of_peer=True),
-        )
-        for what, ours, quantity, peer, peer_quantity, bound in (
-            ("joblib, 50,000 small tasks, warm", _JOBLIB, "gridrpc", _JOBLIB, "loky", 1.2),
-            ("GridSearchCV, 20 fits, warm", _SEARCH, "gridrpc", _SEARCH, "loky", 1.2),
-            ("start with NumPy loaded", _START, "seconds", _START_POOL, "seconds", 1.5),
-            (
-                f"differential_evolution, {_GENERATIONS} generations, cold",
-                _EVOLUTION,
-                "seconds",
-                _EVOLUTION_POOL,
-                "seconds",
-                1.0,
-            ),
-            (
-                "Executor.map, 50,000 small items, chunks of 500",
-                _EXECUTOR_MAP,
-                "gridrpc",
-                _EXECUTOR_MAP,
-                "pool",
-                1.0,
-            ),
-            *(
-                (
-                    f"64 MB of {kind} {way}; peer: an array",
-                    _BYTES,
-                    f"{kind} {way}",
-                    _BYTES,
-                    f"array {way}",
-                    1.3,
-                )
-                for kind in _KINDS[1:]
-                for way in _WAYS
-            ),
-        )
-    ]
-    rows.append(
-        Row(
-            "calls, 1 in 100 kills its worker; peer: none does",
-            "/s",
-            samples.of(_KILLERS, "rate"),
-            peer=samples.of(_KILLERS, "rate of all good"),
-            target=Target(0.5, at_least=True, of_peer=True),
-            digits=0,
-        )
-    )
-    rows.append(
-        Row(
-            "other calls lost with them",
-            "",
-            samples.of(_KILLERS, "lost"),
-            target=Target(0),
-            digits=0,
-        )
-    )
-    return rows

@@ -14,26 +14,18 @@ from typing import Any
 import numpy as np
 
 import gridrpc
-from benchmarks.figures import Area, AreaCase, Row, Target, Values, noise_row
-from gridbench.bench.points import Points
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    Extent,
+    PlannedRow,
+    Target,
+    Values,
+    noise_row,
+)
 from gridbench.bench.programs import built, numbers
 
-_BYTES = 100_000_000
 _ORDER = 1000
-_SESSIONS = (25_000, 50_000, 100_000)
-
-_PING_PONG, _AGAIN = "round trips in C", "round trips in C, again"
-_COPY, _TCP = "memcpy", "TCP both ways"
-_NULL_C, _NULL_PYTHON = "null calls from C", "null calls from Python"
-_IN = {
-    "C": "array in from C",
-    "C, shared memory": "array in from C, shared memory",
-    "Python": "array in from Python",
-    "Python, gridrpc.empty": "array in from Python, gridrpc.empty",
-}
-_INOUT = "array there and back over TCP"
-_SOLVE = {False: "dgesv, ordinary arrays", True: "dgesv, gridrpc.empty"}
-_SESSION = "sessions"
 
 
 def round_trips(folder: str, count: int) -> Values:
@@ -149,117 +141,101 @@ def solve(folder: str, count: int, order: int, shared: bool) -> Values:
     }
 
 
-def area(full: bool) -> Area:
+def area(extent: Extent) -> Area:
     """In full there are more calls in a run."""
-    return area_of(calls=20_000 if full else 5_000, large=15 if full else 7)
+    return area_of(*((20_000, 15) if extent is Extent.FULL else (5_000, 7)))
 
 
 def area_of(
-    *, calls: int, large: int, size: int = _BYTES, order: int = _ORDER,
-    sessions_of: tuple[int, ...] = _SESSIONS,
+    calls: int, large: int, size: int = 100_000_000, order: int = _ORDER,
+    sessions_of: tuple[int, ...] = (25_000, 50_000, 100_000),
 ) -> Area:  # fmt: skip
     """With so many small and large calls in a run, bytes in an array, equations, and sessions."""
     folder = str(built())
     many: dict[str, Any] = {"folder": folder, "count": calls}
     solving: dict[str, Any] = {"folder": folder, "count": large, "order": order}
     arrays: dict[str, Any] = {"folder": folder, "count": large, "size": size}
-    cases = [
-        AreaCase(_PING_PONG, round_trips, many),
-        AreaCase(_AGAIN, round_trips, many),
-        AreaCase(_NULL_C, null_from_c, many),
-        AreaCase(_NULL_PYTHON, null_from_python, many),
-        AreaCase(_COPY, copies, arrays),
-        AreaCase(_TCP, exchanges, arrays),
-        AreaCase(_INOUT, inout_over_tcp, arrays),
+    trips = AreaCase("round trips in C", round_trips, many)
+    trips_again = AreaCase("round trips in C, again", round_trips, many)
+    nulls = {
+        "C": (AreaCase("null calls from C", null_from_c, many), 1.5),
+        "Python": (AreaCase("null calls from Python", null_from_python, many), 1.8),
+    }
+    copied = AreaCase("memcpy", copies, arrays)
+    exchanged = AreaCase("TCP both ways", exchanges, arrays)
+    inout = AreaCase("array there and back over TCP", inout_over_tcp, arrays)
+    arrived = {
+        f"{caller}{memory}": AreaCase(
+            f"array in from {caller}{memory}", function, arrays | {"shared": bool(memory)}
+        )
+        for caller, function, shared in (
+            ("C", array_from_c, ", shared memory"),
+            ("Python", array_from_python, ", gridrpc.empty"),
+        )
+        for memory in ("", shared)
+    }
+    solved = [
+        (AreaCase(f"dgesv, {array}", solve, solving | {"shared": shared}), bound)
+        for array, shared, bound in (
+            ("ordinary arrays", False, 1.10),
+            ("gridrpc.empty", True, 1.05),
+        )
     ]
-    for name, case in _IN.items():
-        function = array_from_c if name.startswith("C") else array_from_python
-        shared = {"shared": "," in name}
-        cases.append(AreaCase(case, function, arrays | shared))
-    for shares, case in _SOLVE.items():
-        cases.append(AreaCase(case, solve, solving | {"shared": shares}))
-    for count in sessions_of:
-        arguments = {"folder": folder, "count": count}
-        cases.append(AreaCase(f"{_SESSION} {count}", sessions, arguments))
-    title = "Functions of compiled modules; limits: C programs without gridrpc"
-    return Area("modules", title, tuple(cases), lambda samples: _rows(samples, sessions_of))
-
-
-def _rows(samples: Points, sessions_of: tuple[int, ...]) -> list[Row]:
-    trip, copy = samples.of(_PING_PONG, "us"), samples.of(_COPY, "seconds")
-    tcp = samples.of(_TCP, "seconds")
+    open_sessions = {
+        count: AreaCase(f"sessions {count}", sessions, {"folder": folder, "count": count})
+        for count in sessions_of
+    }
+    last = open_sessions[sessions_of[-1]]
     rows = [
         noise_row(
-            "round trips in C against themselves, larger by smaller", trip, samples.of(_AGAIN, "us")
-        )
-    ]
-    for name, case, bound in (("C", _NULL_C, 1.5), ("Python", _NULL_PYTHON, 1.8)):
-        rows.append(
-            Row(
-                f"null call from {name}; limit: raw round trip",
-                "us",
-                samples.of(case, "us"),
-                limit=trip,
-                target=Target(bound, of_limit=True),
-                digits=1,
+            "round trips in C against themselves, larger by smaller", trips["us"], trips_again["us"]
+        ),
+        *(
+            PlannedRow(
+                f"null call from {caller}; limit: raw round trip", "us", case["us"],
+                limit=trips["us"], target=Target(bound, of_limit=True), digits=1,
             )
-        )
-    for name, case in _IN.items():
-        copied = "," not in name
-        rows.append(
-            Row(
-                f"100 MB array in, from {name}; limit: memcpy",
-                "s",
-                samples.of(case, "seconds"),
-                limit=copy,
-                target=Target(1 / 0.7 if copied else 0.1, of_limit=True),
+            for caller, (case, bound) in nulls.items()
+        ),
+        *(
+            PlannedRow(
+                f"100 MB array in, from {how}; limit: memcpy", "s", case["seconds"],
+                limit=copied["seconds"],
+                target=Target(0.1 if case.arguments["shared"] else 1 / 0.7, of_limit=True),
                 digits=4,
             )
-        )
-    rows.append(
-        Row(
-            "100 MB array there and back over TCP; limit: the bytes alone",
-            "s",
-            samples.of(_INOUT, "seconds"),
-            limit=tcp,
-            target=Target(1 / 0.8, of_limit=True),
-        )
-    )
-    for shared, bound in ((False, 1.10), (True, 1.05)):
-        rows.append(
-            Row(
-                f"{_SOLVE[shared]}, n = {_ORDER}, one thread: remote by local",
-                "x",
-                samples.of(_SOLVE[shared], "ratio"),
+            for how, case in arrived.items()
+        ),
+        PlannedRow(
+            "100 MB array there and back over TCP; limit: the bytes alone", "s", inout["seconds"],
+            limit=exchanged["seconds"], target=Target(1 / 0.8, of_limit=True),
+        ),
+        *(
+            PlannedRow(
+                f"{case.name}, n = {_ORDER}, one thread: remote by local", "x", case["ratio"],
                 target=Target(bound),
             )
-        )
-    for count in sessions_of:
-        of = f"{_SESSION} {count}"
-        rows.append(
-            Row(
-                f"{count} outstanding sessions from C, a wait_any each: us per session",
-                "us",
-                samples.of(of, "seconds").scaled(1e6 / count),
-                digits=2,
+            for case, bound in solved
+        ),
+        *(
+            PlannedRow(
+                f"{count} outstanding sessions from C, a wait_any each: us per session", "us",
+                case["seconds"] * (1e6 / count), digits=2,
             )
-        )
-    last = f"{_SESSION} {sessions_of[-1]}"
-    rows.append(
-        Row(
-            f"descriptors that {sessions_of[-1]} sessions take",
-            "",
-            samples.of(last, "files"),
-            target=Target(0),
-            digits=0,
-        )
-    )
-    rows.append(
-        Row(
-            f"peak memory of the client with {sessions_of[-1]} sessions",
-            "MB",
-            samples.of(last, "memory").scaled(1e-6),
-            digits=0,
-        )
-    )
-    return rows
+            for count, case in open_sessions.items()
+        ),
+        PlannedRow(
+            f"descriptors that {sessions_of[-1]} sessions take", "", last["files"],
+            target=Target(0), digits=0,
+        ),
+        PlannedRow(
+            f"peak memory of the client with {sessions_of[-1]} sessions", "MB",
+            last["memory"] * 1e-6, digits=0,
+        ),
+    ]  # fmt: skip
+    cases = [
+        trips, trips_again, *(case for case, _ in nulls.values()), copied, exchanged, inout,
+        *arrived.values(), *(case for case, _ in solved), *open_sessions.values(),
+    ]  # fmt: skip
+    title = "Functions of compiled modules; limits: C programs without gridrpc"
+    return Area("modules", title, cases, rows)

@@ -12,19 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import (
-    batch,
-    data,
-    grain,
-    hosts,
-    journal,
-    large,
-    libraries,
-    modules,
-    server,
-    starts,
-    sync,
-)
+from benchmarks import batch, data, hosts, libraries, maps, modules, server, starts, sync
 from benchmarks.figures import Area, AreaCase, Extent, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of, print_area
@@ -47,19 +35,20 @@ from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.series import Series
 from gridbench.terminal import say
 
-AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
-    "grain": lambda extent: [grain.area(extent is Extent.FULL)],
-    "modules": lambda extent: [modules.area(extent is Extent.FULL)],
-    "large": lambda extent: [large.area(extent is Extent.FULL)],
-    "libraries": lambda extent: [libraries.area(extent is Extent.FULL)],
-    "journal": lambda extent: [journal.area(extent is Extent.FULL)],
-    "starts": lambda extent: [starts.area(extent)],
-    "hosts": hosts.areas,
-    "cluster": batch.areas,
-    "sync": sync.areas,
-    "data": data.areas,
-    "server": server.areas,
+AREAS: dict[str, Iterable[Callable[[Extent], Area]]] = {
+    "grain": [maps.grain_area],
+    "modules": [modules.area],
+    "large": [maps.large_area],
+    "libraries": [libraries.area],
+    "journal": [maps.journal_area],
+    "starts": [starts.area],
+    "hosts": hosts.PARTS.values(),
+    "cluster": batch.PARTS.values(),
+    "sync": sync.PARTS.values(),
+    "data": data.PARTS.values(),
+    "server": server.PARTS.values(),
 }
+"""What makes each area, or its parts."""
 
 _TITLES = {
     "hosts": "Many machines",
@@ -258,7 +247,8 @@ def _likeness(record: dict[str, Any]) -> tuple[Any, ...]:
 def _chosen(request: AreaRequest) -> list[Area]:
     """The areas, or parts of them, in the order of the list above."""
     names = request.areas or AREAS
-    areas = [area for name in AREAS if name in names for area in AREAS[name](request.extent)]
+    makers = [make for name, own in AREAS.items() if name in names for make in own]
+    areas = [make(request.extent) for make in makers]
     if not request.cases:
         return areas
     parts = {area.part: area for area in areas if area.part}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from blocks import ROOT
 
-from benchmarks import data, hosts, server, sync
-from benchmarks.figures import Area, Extent
+from benchmarks.figures import Extent
+from benchmarks.runner import AREAS
 from benchmarks.table import markdown_of
 from gridbench.bench.points import DataPoint, Points
 from gridbench.formats import amount, percent
@@ -29,20 +29,14 @@ def page(name: str) -> str:
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
-BENCH: dict[str, Callable[[Extent], Iterable[Area]]] = {
-    "hosts": hosts.areas, "sync": sync.areas, "data": data.areas, "server": server.areas,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BENCH)
+@pytest.mark.parametrize("name", ["hosts", "sync", "data", "server"])
 def test_tables_of_bench_are_those_of_the_kept_points(name: str) -> None:
     """docs/benchmarks/hosts.md, sync.md, data.md and server.md."""
     record = read(f"{name}.json")
     points = Points(from_record(DataPoint, one) for one in record["points"])
     shown = page(f"benchmarks/{name}.md")
-    measured = [
-        area for area in BENCH[name](Extent(record["extent"])) if area.name in record["areas"]
-    ]
+    areas = [make(Extent(record["extent"])) for make in AREAS[name]]
+    measured = [area for area in areas if area.name in record["areas"]]
     assert measured
     for area in measured:
         assert markdown_of(area.title, area.rows(points)) in shown, area.name

@@ -18,7 +18,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from benchmarks import grain, journal, large, libraries, runner
+from benchmarks import libraries, maps, runner
 from benchmarks.figures import Area, AreaCase, Row, Target, Values
 from benchmarks.measuring import measure
 from benchmarks.runner import as_record
@@ -34,14 +34,9 @@ from running import BENCHMARKS, Run
 MB = 1_000_000
 
 
-def _no_rows(samples: Points) -> list[Row]:
-    del samples
-    return []
-
-
 @pytest.fixture(scope="module")
 def measured_grain() -> tuple[Area, Points]:
-    area = grain.area_of(uniform=300, uneven=60)
+    area = maps.grain_area_of(uniform=300, uneven=60)
     samples = Points()
     measure(area, 2, samples)
     samples = as_if_quiet(samples)
@@ -98,7 +93,7 @@ def test_libraries_are_compared_with_the_pools_that_they_know() -> None:
 
 
 def test_a_journal_is_written_and_read() -> None:
-    area = journal.area_of(count=20_000)
+    area = maps.journal_area_of(20_000)
     samples = Points()
     measure(area, 1, samples)
     samples = as_if_quiet(samples)
@@ -109,7 +104,7 @@ def test_a_journal_is_written_and_read() -> None:
 
 
 def test_large_inputs_are_watched_from_outside() -> None:
-    values = large.watch(workers=2, tasks=4, size=40 * MB)
+    values = maps.watch(workers=2, tasks=4, size=40 * MB)
     assert values["peak"] > 40 * MB
     assert values["seconds"] > 0
 
@@ -154,7 +149,7 @@ def test_a_run_that_fails_is_told_and_the_others_count(monkeypatch: pytest.Monke
     )
     samples = Points()
     before = set(psutil.Process().children(recursive=True))
-    measure(Area("x", "", (bad, good, slow), _no_rows), 2, samples)
+    measure(Area("x", "", (bad, good, slow), ()), 2, samples)
     assert samples.of("good", "s").values == [0.02]
     assert "ValueError: too small" in samples.of("bad", "s").problem
     assert "slow, round 1: gave no result in 1 s" in samples.of("slow", "s").problem
@@ -178,7 +173,7 @@ def test_what_failed_before_a_call_was_cut_off_is_kept(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # where `_doubled` is
     bad = AreaCase(name="bad", function=_doubled, arguments={"value": -1})
     good = AreaCase(name="good", function=_doubled, arguments={"value": 0.01})
-    areas = {"x": lambda _: [Area("x", "", (bad, good), _no_rows)]}
+    areas = {"x": [lambda _: Area("x", "", (bad, good), ())]}
     monkeypatch.setattr(runner, "AREAS", areas)
     file = tmp_path / "out.json"
     request = runner.AreaRequest(

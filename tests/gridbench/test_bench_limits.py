@@ -17,7 +17,7 @@ import pytest
 
 import limit_cases
 from benchmarks.batch.engines import on_cluster
-from benchmarks.figures import Area, AreaCase, Row
+from benchmarks.figures import Area, AreaCase, CaseValue, PlannedRow
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of
 from gridbench.bench.client import LimitReached
@@ -25,9 +25,7 @@ from gridbench.bench.points import DataPoint, Points
 from gridbench_testbed.batch import slurm
 from running import BENCHMARKS, DEADLINE, until
 
-
-def _rows(samples: Points) -> list[Row]:
-    return [Row(what="x", unit="s", ours=samples.of("x", "s"), peer=samples.of("peer", "s"))]
+_ROWS = [PlannedRow("x", "s", CaseValue("x", "s"), peer=CaseValue("peer", "s"))]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +62,7 @@ def _of_rigs(folder: Path) -> list[int]:
 def test_values_that_came_before_the_limit_are_kept() -> None:
     case = AreaCase(name="x", function=limit_cases.two_then_nothing, timeout=20.0)
     samples = Points()
-    measure(Area("a", "", (case,), _rows, budget=DEADLINE), 3, samples)
+    measure(Area("a", "", (case,), _ROWS, budget=DEADLINE), 3, samples)
     assert samples.of("x", "first").values == [1.0]
     assert samples.of("x", "second").values == [2.0]
     assert samples.of("x", "third").problem == "x, round 1: gave no result in 20 s"
@@ -77,7 +75,7 @@ def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
         AreaCase(name="peer", function=limit_cases.stuck),
         AreaCase(name="x", function=limit_cases.one),
     ]
-    area = Area("a", "", cases, _rows, budget=DEADLINE)
+    area = Area("a", "", cases, _ROWS, budget=DEADLINE)
     samples = Points()
     measure(area, 3, samples)
     assert samples.of("x", "s").values == [1.0] * 3
@@ -91,7 +89,7 @@ def test_a_budget_that_is_used_up_is_told() -> None:
         AreaCase(name="x", function=limit_cases.one),
         AreaCase(name="y", function=limit_cases.one),
     ]
-    area = Area("a", "", cases, lambda _: [], budget=10.0)
+    area = Area("a", "", cases, (), budget=10.0)
     samples = Points()
     samples.add(DataPoint(workload="x", round=0, values={"s": 1.0}, seconds=11.0, at="then"))
     measure(area, 3, samples)

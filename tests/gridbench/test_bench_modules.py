@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import modules
-from benchmarks.figures import Target
+from benchmarks.figures import Row, Target
 from benchmarks.measuring import measure
 from gridbench.bench.points import DataPoint, Points
 from quiet import as_if_quiet
@@ -28,7 +28,7 @@ def test_a_bound_on_the_ratio_to_a_limit() -> None:
     for number in range(3):
         samples.add(DataPoint(workload="ours", round=number, values={"s": 3.0 * (number + 1)}))
         samples.add(DataPoint(workload="limit", round=number, values={"s": 2.0 * (number + 1)}))
-    row = modules.Row(
+    row = Row(
         what="x",
         unit="s",
         ours=samples.of("ours", "s"),

@@ -7,10 +7,7 @@ a batch system in random order, and the cases of a round are mixed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from benchmarks.batch import engines, starts
-from benchmarks.figures import Area, Extent
 
 PARTS = {
     "start-workers": starts.start_area,
@@ -19,9 +16,3 @@ PARTS = {
     "jobs": engines.jobs_area,
     "numbers": starts.numbers_area,
 }
-
-
-def areas(extent: Extent) -> Iterator[Area]:
-    """One for each part."""
-    for make in PARTS.values():
-        yield make(extent)

@@ -11,10 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
+from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Target, Values, noise_row
 from benchmarks.requirements import launch_with_benchmarks, missing_engine
 from gridbench.bench.client import LimitReached
-from gridbench.bench.points import Points
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError
@@ -38,20 +37,21 @@ _GRACE = 20.0  # seconds for an engine to tell how far it came, and to take down
 _EACH_PROCESSOR = 12
 
 
-def few_of(workers: int) -> int:
-    """How many workers other engines are measured with, of `workers`.
+def peers_on_slurm() -> tuple[str, ...]:
+    """Those of them that this gridbench has drivers for."""
+    known = installed_engines()
+    return tuple(name for name in ON_SLURM if name in known)
+
+
+def sizes_of(peers: Sequence[str], workers: int, extent: Extent) -> list[int]:
+    """With how many workers other engines are measured: fewer than ours, and in full as many, too.
 
     Their workers and tasks are Python processes, each of which takes a second of a processor and
     more to start, and some of them a part of one while they wait: a hundred are not to be had on
     few processors.
     """
-    return min(workers, _EACH_PROCESSOR * (os.cpu_count() or 1))
-
-
-def peers_on_slurm() -> tuple[str, ...]:
-    """Those of them that this gridbench has drivers for."""
-    known = installed_engines()
-    return tuple(name for name in ON_SLURM if name in known)
+    few = min(workers, _EACH_PROCESSOR * (os.cpu_count() or 1))
+    return sorted({few, workers} if extent is Extent.FULL else {few}) if peers else []
 
 
 def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: float) -> Values:
@@ -130,22 +130,26 @@ def cases_of(
     seconds: float,
     limit: float = LIMIT,
     prefix: str = "",
-) -> list[AreaCase]:
+) -> dict[str, AreaCase]:
     """One for each engine; a name that ends with `AGAIN` is that engine once more."""
-    return [
-        AreaCase(prefix + engine, on_cluster, {
+    return {
+        engine: AreaCase(prefix + engine, on_cluster, {
                 "engine": engine, "workers": workers, "tasks": tasks, "seconds": seconds,
                 "limit": limit,
             }, missing=missing(engine), most_runs=5, timeout=limit + _HOSTS)
         for engine in engines
-    ]  # fmt: skip
+    }  # fmt: skip
 
 
 # Parts `slurm-tasks` and `gridengine-tasks`: many tasks on workers that stay. The ideal is the time
 # of the tasks themselves, one after the other on each worker.
 
-_ON_SLURM = {Extent.TRIAL: (2, 8, 0.05), Extent.USUAL: (100, 1000, 0.1)}
-_ON_GRID_ENGINE = {Extent.TRIAL: (2, 2, 0.2), Extent.USUAL: (100, 100, 1.0)}
+_ON_SLURM = {
+    Extent.TRIAL: (2, 8, 0.05), Extent.USUAL: (100, 1000, 0.1), Extent.FULL: (100, 1000, 0.1),
+}  # fmt: skip
+_SECONDS_EACH = {
+    Extent.TRIAL: (2, 2, 0.2), Extent.USUAL: (100, 100, 1.0), Extent.FULL: (100, 100, 1.0),
+}  # fmt: skip
 """Workers, tasks, and seconds of each."""
 _TASKS_LIMIT = 120.0  # seconds for a run of all workers: a job for each task takes long
 
@@ -155,7 +159,7 @@ def on_slurm(extent: Extent) -> Area:
     return _tasks_area(
         "slurm-tasks",
         "Slurm",
-        numbers=_ON_SLURM[_extent(extent)],
+        numbers=_ON_SLURM[extent],
         ours=("emulated-slurm-native", "emulated-slurm"),
         jobs="emulated-slurm-array",
         peers=peers_on_slurm(),
@@ -169,17 +173,13 @@ def on_grid_engine(extent: Extent) -> Area:
     return _tasks_area(
         "gridengine-tasks",
         "Grid Engine",
-        numbers=_ON_GRID_ENGINE[_extent(extent)],
+        numbers=_SECONDS_EACH[extent],
         ours=("emulated-gridengine-native", "emulated-gridengine"),
         jobs="emulated-gridengine-jobs",
         peers=(),
         bound=1.03,
         extent=extent,
     )
-
-
-def _extent(extent: Extent) -> Extent:
-    return Extent.TRIAL if extent is Extent.TRIAL else Extent.USUAL
 
 
 def _tasks_area(
@@ -196,104 +196,65 @@ def _tasks_area(
     """`ours`: native and Python workers; `jobs`: the engine with a batch job for each task."""
     workers, tasks, seconds = numbers
     each = math.ceil(tasks / workers)
-    few = few_of(workers)
-    sizes = sorted({few, workers} if extent is Extent.FULL else {few}) if peers else []
     native, python = ours
-
-    def prefix(size: int) -> str:
-        return f"{part}, {size:,} workers, "
 
     def count(size: int) -> int:
         return tasks if size == workers else size * each
 
+    def made(size: int, engines: Sequence[str], limit: float = LIMIT) -> dict[str, AreaCase]:
+        prefix = f"{part}, {size:,} workers, "
+        return cases_of(
+            engines, size, tasks=count(size), seconds=seconds, limit=limit, prefix=prefix
+        )
+
     def what(size: int) -> str:
         return f"{count(size):,} tasks of {as_given(seconds)} on {size:,} workers"
 
-    cases = cases_of(
-        (native, native + AGAIN, python, jobs),
-        workers, tasks=tasks, seconds=seconds, limit=_TASKS_LIMIT, prefix=prefix(workers),
-    )  # fmt: skip
-    for size in sizes:
-        compared = peers if size == workers else (python, *peers)
-        cases += cases_of(compared, size, tasks=count(size), seconds=seconds, prefix=prefix(size))
-
-    def rows(samples: Points) -> list[Row]:
-        def of(engine: str, quantity: str, size: int = workers) -> Series:
-            return samples.of(prefix(size) + engine, quantity)
-
-        made = [noise_row(f"{native} by itself", of(native, "tasks"), of(native + AGAIN, "tasks"))]
-        for engine in ours:
-            made += [
-                Row(
-                    f"{what(workers)}, {engine}, after start-up; limit: the tasks alone",
-                    "s",
-                    of(engine, "tasks"),
-                    limit=Series.exactly(each * seconds),
-                    target=Target(bound, of_limit=True),
-                ),
-                Row(f"start-up, {engine}", "s", of(engine, "start")),
-            ]
-        # Jobs have no start-up that could be left out.
-        compared = [(jobs, "all", "with start-up", workers)]
-        compared += [(peer, "tasks", "after start-up", size) for size in sizes for peer in peers]
-        made += [
-            Row(
-                f"{what(size)}, {python}, {told}; peer: {peer}",
-                "s",
-                of(python, quantity, size),
-                peer=of(peer, quantity, size),
-                target=Target(1.0, of_peer=True),
-            )
-            for peer, quantity, told, size in compared
-        ]
-        return made
-
+    every = made(workers, (native, native + AGAIN, python, jobs), _TASKS_LIMIT)
+    rows = [
+        noise_row(f"{native} by itself", every[native]["tasks"], every[native + AGAIN]["tasks"])
+    ]
+    ideal, at_most = Series.exactly(each * seconds), Target(bound, of_limit=True)
+    for engine in ours:
+        name = f"{what(workers)}, {engine}, after start-up; limit: the tasks alone"
+        tasks_of, start = every[engine]["tasks"], every[engine]["start"]
+        rows.append(PlannedRow(name, "s", tasks_of, limit=ideal, target=at_most))
+        rows.append(PlannedRow(f"start-up, {engine}", "s", start))
+    # Jobs have no start-up that could be left out.
+    compared = [(workers, jobs, every[python]["all"], every[jobs]["all"], "with start-up")]
+    cases = list(every.values())
+    for size in sizes_of(peers, workers, extent):
+        more = made(size, peers if size == workers else (python, *peers))
+        cases += more.values()
+        mine = more.get(python, every[python])["tasks"]
+        compared += [(size, peer, mine, more[peer]["tasks"], "after start-up") for peer in peers]
+    for size, name, mine, theirs, how in compared:
+        told, target = f"{what(size)}, {python}, {how}; peer: {name}", Target(1.0, of_peer=True)
+        rows.append(PlannedRow(told, "s", mine, peer=theirs, target=target))
     title = f"{tasks:,} tasks of {as_given(seconds)} on {workers:,} workers of {system}"
-    return Area(f"cluster/{part}", title, cases, rows, part=part, budget=BUDGET[extent])
+    return Area(f"cluster/{part}", title, cases, rows, budget=BUDGET[extent])
 
 
 # Part `jobs`: a job for each task, beside a grid that asks for its workers first. Start-up counts.
 
-_NUMBERS = {Extent.TRIAL: (2, 2, 0.2), Extent.USUAL: (100, 100, 1.0), Extent.FULL: (100, 100, 1.0)}
-"""Slots, tasks, and seconds of each."""
-_OURS = "emulated-slurm"
-_JOBS = (
-    "emulated-slurm-jobs",
-    "emulated-slurm-array",
-    "emulated-gridengine-jobs",
-    "emulated-htcondor-jobs",
-)
-_PREFIX = "jobs, "
 _JOBS_LIMIT = 100.0  # seconds for a run of one engine: a job for each task is slow to submit
 
 
 def jobs_area(extent: Extent) -> Area:
     """One case for each kind of jobs that this gridbench has a driver for."""
-    slots, tasks, seconds = _NUMBERS[extent]
+    slots, tasks, seconds = _SECONDS_EACH[extent]
     known = installed_engines()
-    peers = [name for name in _JOBS if name in known]
+    ours, again = "emulated-slurm", f"emulated-slurm{AGAIN}"
+    jobs = ("slurm-jobs", "slurm-array", "gridengine-jobs", "htcondor-jobs")
+    peers = [name for name in (f"emulated-{kind}" for kind in jobs) if name in known]
     cases = cases_of(
-        (_OURS, _OURS + AGAIN, *peers),
-        slots, tasks=tasks, seconds=seconds, limit=_JOBS_LIMIT, prefix=_PREFIX,
+        (ours, again, *peers),
+        slots, tasks=tasks, seconds=seconds, limit=_JOBS_LIMIT, prefix="jobs, ",
     )  # fmt: skip
-    what = f"{tasks:,} tasks of {as_given(seconds)}"
-
-    def rows(samples: Points) -> list[Row]:
-        ours = samples.of(_PREFIX + _OURS, "all")
-        made = [
-            noise_row(f"{what}, ours by itself", ours, samples.of(_PREFIX + _OURS + AGAIN, "all"))
-        ]
-        made += [
-            Row(
-                f"{what}, with start-up; peer: {peer}",
-                "s",
-                ours,
-                peer=samples.of(_PREFIX + peer, "all"),
-                target=Target(1.0, of_peer=True),
-            )
-            for peer in peers
-        ]
-        return made
-
-    title = f"{what} as jobs, on {slots:,} slots; ours: {_OURS}, Python workers"
-    return Area("cluster/jobs", title, cases, rows, part="jobs", budget=BUDGET[extent])
+    what, taken = f"{tasks:,} tasks of {as_given(seconds)}", cases[ours]["all"]
+    rows = [noise_row(f"{what}, ours by itself", taken, cases[again]["all"])]
+    for peer in peers:
+        name, target = f"{what}, with start-up; peer: {peer}", Target(1.0, of_peer=True)
+        rows.append(PlannedRow(name, "s", taken, peer=cases[peer]["all"], target=target))
+    title = f"{what} as jobs, on {slots:,} slots; ours: {ours}, Python workers"
+    return Area("cluster/jobs", title, list(cases.values()), rows, budget=BUDGET[extent])

@@ -10,13 +10,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from benchmarks.batch.engines import BUDGET, cases_of, few_of, peers_on_slurm
+from benchmarks.batch.engines import BUDGET, cases_of, peers_on_slurm, sizes_of
 from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import (
     Area,
     AreaCase,
     Extent,
-    Row,
+    PlannedRow,
     Target,
     Values,
     in_random_order,
@@ -24,8 +24,8 @@ from benchmarks.figures import (
 )
 from gridbench.bench.points import Points
 from gridbench.engines.gridrpc_batch import divided
+from gridbench.formats import counted
 from gridbench.native import module
-from gridbench.statistics.series import Series
 from gridbench_testbed.batch import slurm
 from gridbench_testbed.batch.network_folder import NetworkFolder
 from gridbench_testbed.batch.network_folder import why_not as no_network_folder
@@ -93,15 +93,8 @@ def until_all_worked(rig: Slurm, servers: Sequence[str], workers: int) -> float:
 # Part `start-workers`: from nothing until each worker has done a task, beside a bare `srun`.
 
 _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 100, Extent.FULL: 100}
-_CASE = "workers through Slurm"
-_EACH = f"{_CASE}, a request for each"
 _ALLOWANCE = 0.3  # seconds above the bare `srun`
 _ENGINE = "emulated-slurm"
-_START_WAYS = {
-    "direct": "one request, which Slurm begins with at once (`direct`)",
-    "array": "one request, which waits for Slurm's next look (`array`)",
-    "each": "a request for each worker",
-}
 
 
 def start_started(workers: int, ways: Sequence[str]) -> Iterator[Values]:
@@ -132,71 +125,45 @@ def start_started(workers: int, ways: Sequence[str]) -> Iterator[Values]:
 
 def start_area(extent: Extent) -> Area:
     """Ours in one case; engines in one each, with fewer workers than ours beside as many."""
-    workers, few = _WORKERS[extent], few_of(_WORKERS[extent])
+    workers, through = _WORKERS[extent], "workers through Slurm"
     # A request for each worker takes long: further rounds may have room for the others alone.
-    cases = [
+    ours, each = (
         AreaCase(
-            name,
-            start_started,
-            {"workers": workers, "ways": ways},
-            missing=slurm.why_not(),
-            timeout=120,
+            name, start_started, {"workers": workers, "ways": ways},
+            missing=slurm.why_not(), timeout=120,
         )
-        for name, ways in ((_CASE, ("direct", "array", "srun", "again")), (_EACH, ("each",)))
-    ]
-    peers = peers_on_slurm()
-    sizes = sorted({few, workers} if extent is Extent.FULL else {few}) if peers else []
-    others = [
-        case
-        for size in sizes
-        for case in cases_of(
-            (_ENGINE, *peers), size, tasks=size, seconds=0.0, prefix=_start_of(size)
+        for name, ways in (
+            (through, ("direct", "array", "srun", "again")),
+            (f"{through}, a request for each", ("each",)),
         )
-    ]
-    title = f"{workers:,} native workers through Slurm; limit: `srun -n {workers} true`"
-
-    def rows(samples: Points) -> list[Row]:
-        direct, srun = samples.of(_CASE, "direct"), samples.of(_CASE, "srun")
-        allowed = {number: value + _ALLOWANCE for number, value in srun.by_round.items()}
-        made = [
-            noise_row("the `srun` by itself", srun, samples.of(_CASE, "again")),
-            Row(
-                f"until all have done a task of 20 ms; limit: `srun` + {_ALLOWANCE} s",
-                "s",
-                direct,
-                limit=Series(allowed, srun.problem),
-                target=Target(1.0, of_limit=True),
-            ),
-        ]
-        made += [
-            Row(what, "s", samples.of(_EACH if way == "each" else _CASE, way), limit=srun)
-            for way, what in _START_WAYS.items()
-        ]
-        made += [
-            Row(
-                f"{size:,} Python workers, {_ENGINE}; peer: {peer}",
-                "s",
-                samples.of(_start_of(size) + _ENGINE, "start"),
-                peer=samples.of(_start_of(size) + peer, "start"),
-                target=Target(1.0, of_peer=True),
+    )  # fmt: skip
+    srun, target = ours["srun"], Target(1.0, of_limit=True)
+    rows = [
+        noise_row("the `srun` by itself", srun, ours["again"]),
+        PlannedRow(
+            f"until all have done a task of 20 ms; limit: `srun` + {_ALLOWANCE} s", "s",
+            ours["direct"], limit=srun + _ALLOWANCE, target=target,
+        ),
+        *(
+            PlannedRow(what, "s", value, limit=srun)
+            for what, value in (
+                ("one request, which Slurm begins with at once (`direct`)", ours["direct"]),
+                ("one request, which waits for Slurm's next look (`array`)", ours["array"]),
+                ("a request for each worker", each["each"]),
             )
-            for size in sizes
-            for peer in peers
-        ]
-        return made
-
-    return Area(
-        "cluster/start-workers",
-        title,
-        (*cases, *others),
-        rows,
-        part="start-workers",
-        budget=BUDGET[extent],
-    )
-
-
-def _start_of(workers: int) -> str:
-    return f"start of {workers:,}, "
+        ),
+    ]  # fmt: skip
+    cases, peers = [ours, each], peers_on_slurm()
+    for size in sizes_of(peers, workers, extent):
+        prefix, target = f"start of {size:,}, ", Target(1.0, of_peer=True)
+        found = cases_of((_ENGINE, *peers), size, tasks=size, seconds=0.0, prefix=prefix)
+        cases += found.values()
+        for peer in peers:
+            what, theirs = f"{size:,} Python workers, {_ENGINE}; peer: {peer}", found[peer]["start"]
+            mine = found[_ENGINE]["start"]
+            rows.append(PlannedRow(what, "s", mine, peer=theirs, target=target))
+    title = f"{workers:,} native workers through Slurm; limit: `srun -n {workers} true`"
+    return Area("cluster/start-workers", title, cases, rows, budget=BUDGET[extent])
 
 
 # Part `numbers`: start-up over the number of workers, by one request or one for each, as in figure
@@ -209,8 +176,6 @@ _NUMBERS = {
     Extent.USUAL: (1, 10, 50, 100, 200),
     Extent.FULL: (1, 10, 25, 50, 100, 150, 200),
 }
-_DISKS = {"local": "local disk", "network": "network"}
-_NUMBERS_WAYS = {"one": "one request", "each": "a request each"}
 _AGAIN = "again"
 
 
@@ -237,53 +202,32 @@ def numbers_started(workers: int) -> Iterator[Values]:
 
 def numbers_area(extent: Extent) -> Area:
     """One case for each number of workers."""
-    numbers = _NUMBERS[extent]
+    disks = {"local": "local disk", "network": "network"}
     missing = slurm.why_not() or no_network_folder()
-    cases = [
-        AreaCase(
-            _name(workers), numbers_started, {"workers": workers}, missing=missing, timeout=180
+    cases = {
+        workers: AreaCase(
+            f"start-up, {counted(workers, 'worker')}", numbers_started, {"workers": workers},
+            missing=missing, timeout=180,
         )
-        for workers in numbers
-    ]
-    return Area(
-        "cluster/numbers",
-        "Start-up of native workers through Slurm, one request; peer: a request for each",
-        cases,
-        lambda samples: _rows(samples, numbers),
-        part="numbers",
-        budget=BUDGET[extent],
-        picture=lambda samples: _picture(samples, numbers),
-    )
-
-
-def _name(workers: int) -> str:
-    return f"start-up, {workers:,} worker{'s' if workers > 1 else ''}"
-
-
-def _rows(samples: Points, numbers: tuple[int, ...]) -> list[Row]:
+        for workers in _NUMBERS[extent]
+    }  # fmt: skip
     rows = []
-    for workers in numbers:
-        case = _name(workers)
-        rows.append(
-            noise_row(f"{case}, by itself", samples.of(case, "local one"), samples.of(case, _AGAIN))
-        )
-        rows += [
-            Row(
-                f"{case}, program on {place}",
-                "s",
-                samples.of(case, f"{disk} one"),
-                peer=samples.of(case, f"{disk} each"),
-            )
-            for disk, place in _DISKS.items()
-        ]
-    return rows
+    for case in cases.values():
+        rows.append(noise_row(f"{case.name}, by itself", case["local one"], case[_AGAIN]))
+        for disk, place in disks.items():
+            what, each = f"{case.name}, program on {place}", case[f"{disk} each"]
+            rows.append(PlannedRow(what, "s", case[f"{disk} one"], peer=each))
 
+    def picture(points: Points) -> str:
+        lines = []
+        for colour, (way, what) in enumerate((("one", "one request"), ("each", "a request each"))):
+            for disk, place in disks.items():
+                seconds = [case[f"{disk} {way}"].of(points).median for case in cases.values()]
+                name = f"{what}, program on {place}"
+                lines.append(SvgLine(name, list(cases), seconds, colour, disk == "network"))
+        return curves("Start-up over the number of workers", "workers", "seconds", lines)
 
-def _picture(samples: Points, numbers: tuple[int, ...]) -> str:
-    lines = []
-    for colour, (way, told) in enumerate(_NUMBERS_WAYS.items()):
-        for disk, place in _DISKS.items():
-            seconds = [samples.of(_name(n), f"{disk} {way}").median for n in numbers]
-            name = f"{told}, program on {place}"
-            lines.append(SvgLine(name, list(numbers), seconds, colour, disk == "network"))
-    return curves("Start-up over the number of workers", "workers", "seconds", lines)
+    title = "Start-up of native workers through Slurm, one request; peer: a request for each"
+    return Area(
+        "cluster/numbers", title, list(cases.values()), rows, picture=picture, budget=BUDGET[extent]
+    )

@@ -5,7 +5,7 @@ The cases are those of `gridbench data` (gridbench/datagrid).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from benchmarks.data import operations, scenarios
@@ -20,9 +20,3 @@ PARTS: dict[str, Callable[[Extent], Area]] = {
         f"scenario-{number}": partial(scenarios.area, number=number) for number in scenarios.NUMBERS
     },
 }
-
-
-def areas(extent: Extent) -> Iterator[Area]:
-    """One for each part."""
-    for make in PARTS.values():
-        yield make(extent)

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 from rich.console import Console
 
-from benchmarks.figures import Values
+from benchmarks.figures import AreaCase, Values
 from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.engine import find_engine
@@ -88,10 +88,9 @@ def judged(case: DataGridCase, what: str = "") -> Values:
     return {f"{what}{_TOO_SHORT}": 1.0} if steadiness(case).steady is None else {}
 
 
-def named(row: str, samples: Points, name: str, what: str = "") -> str:
-    """What a row is called, of a case of this area: with a word where its values are too short to
-    judge."""
-    short = samples.of(name, f"{what}{_TOO_SHORT}").values
+def named(row: str, points: Points, case: AreaCase, what: str = "") -> str:
+    """The name of a row, marked where the values of the case are too short to judge."""
+    short = case[f"{what}{_TOO_SHORT}"].of(points).values
     return f"{row} (too short to judge whether it was steady)" if short else row
 
 

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.data.clusters import (
@@ -20,7 +20,15 @@ from benchmarks.data.clusters import (
     wanted,
     why_not,
 )
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    CaseValue,
+    Extent,
+    PlannedRow,
+    Target,
+    Values,
+)
 from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.figures import quantile, throughput
@@ -67,46 +75,38 @@ def driver_area(extent: Extent) -> Area:
     engines = _REAL[extent]
     # Short runs of nothing would measure the start of Java.
     reads = dict.fromkeys(engines, _DRIVER_READS[extent]) | {_NULL: 100 * _DRIVER_READS[extent]}
-    cases = [
-        AreaCase(
-            _driver_name(engine),
-            read_rate,
-            {"engine": engine, "reads": count},
-            missing=why_not([engine]),
-            timeout=300,
+    cases = {
+        engine: AreaCase(
+            f"reads from {engine}", read_rate, {"engine": engine, "reads": count},
+            missing=why_not([engine]), timeout=300,
         )
         for engine, count in reads.items()
-    ]
+    }  # fmt: skip
+
+    def table(points: Points) -> Iterator[PlannedRow]:
+        for engine in engines:
+            what = named(f"reads, {engine}", points, cases[engine])
+            yield PlannedRow(what, "/s", cases[engine]["rate"], digits=0)
+        fastest = _best(engines, points, {name: case["rate"] for name, case in cases.items()}, max)
+        what = named(f"reads, no data grid; beside the fastest, {fastest}", points, cases[_NULL])
+        target = Target(_AHEAD, at_least=True, of_peer=True)
+        rate, peer = cases[_NULL]["rate"], cases[fastest]["rate"]
+        yield PlannedRow(what, "/s", rate, peer=peer, target=target, digits=0)
+
     title = f"Reads of 1 KB, {_DRIVER_CLIENTS} clients in two processes, {MEMBERS} members"
-    return Area(
-        "data/driver", title, tuple(cases), lambda s: _driver_rows(s, engines), part="driver"
-    )
+    return Area("data/driver", title, list(cases.values()), table)
 
 
-def _driver_name(engine: str) -> str:
-    return f"reads from {engine}"
-
-
-def _driver_rows(samples: Points, engines: Sequence[str]) -> list[Row]:
-    found = {engine: samples.of(_driver_name(engine), "rate") for engine in engines}
+def _best(
+    engines: Sequence[str],
+    points: Points,
+    values: Mapping[str, CaseValue],
+    choose: Callable[..., str],
+) -> str:
+    """The engine with the largest or smallest value, of those that were measured."""
+    found = {engine: values[engine].of(points) for engine in engines}
     known = [engine for engine in engines if found[engine].values] or engines
-    fastest = max(known, key=lambda engine: found[engine].median)
-    return [
-        *(
-            Row(named(f"reads, {engine}", samples, _driver_name(engine)), "/s", rate, digits=0)
-            for engine, rate in found.items()
-        ),
-        Row(
-            named(
-                f"reads, no data grid; beside the fastest, {fastest}", samples, _driver_name(_NULL)
-            ),
-            "/s",
-            samples.of(_driver_name(_NULL), "rate"),
-            peer=found[fastest],
-            target=Target(_AHEAD, at_least=True, of_peer=True),
-            digits=0,
-        ),
-    ]
+    return choose(known, key=lambda engine: found[engine].median)
 
 
 # Part `latency`: a read as the benchmark, the plainest client of the same process and the product's
@@ -161,57 +161,30 @@ def _run(*command: str) -> str:
 
 def latency_area(extent: Extent) -> Area:
     """A case for each data grid."""
-    engines, reads = _REAL[extent], _LATENCY_READS[extent]
-    cases = [
-        AreaCase(
-            _latency_name(engine),
-            read_latency,
-            {"engine": engine, "reads": reads},
-            missing=why_not([engine]),
-            timeout=300,
+    engines = _REAL[extent]
+    cases = {
+        engine: AreaCase(
+            f"one read from {engine}", read_latency,
+            {"engine": engine, "reads": _LATENCY_READS[extent]},
+            missing=why_not([engine]), timeout=300,
         )
         for engine in engines
-    ]
+    }  # fmt: skip
+
+    def table(points: Points) -> Iterator[PlannedRow]:
+        fastest = _best(engines, points, {name: case["ours"] for name, case in cases.items()}, min)
+        for engine, case in cases.items():
+            target = Target(_NEAR, of_peer=True) if engine == fastest else None
+            beside = {"bare": "the plainest loop"}
+            if engine == _REDIS:
+                beside["own"] = "redis-benchmark"
+            for peer, told in beside.items():
+                what = f"{named(engine, points, case)}; beside {told}"
+                ours = case["ours"]
+                yield PlannedRow(what, "us", ours, peer=case[peer], target=target, digits=1)
+
     title = f"Median of a read of 1 KB, one client, {MEMBERS} members, all on one processor"
-    return Area(
-        "data/latency", title, tuple(cases), lambda s: _latency_rows(s, engines), part="latency"
-    )
-
-
-def _latency_name(engine: str) -> str:
-    return f"one read from {engine}"
-
-
-def _latency_rows(samples: Points, engines: Sequence[str]) -> list[Row]:
-    found = {engine: samples.of(_latency_name(engine), "ours") for engine in engines}
-    known = [engine for engine in engines if found[engine].values] or engines
-    fastest = min(known, key=lambda engine: found[engine].median)
-    rows = []
-    for engine in engines:
-        ours, called = found[engine], named(engine, samples, _latency_name(engine))
-        target = Target(_NEAR, of_peer=True) if engine == fastest else None
-        rows.append(
-            Row(
-                f"{called}; beside the plainest loop",
-                "us",
-                ours,
-                peer=samples.of(_latency_name(engine), "bare"),
-                target=target,
-                digits=1,
-            )
-        )
-        if engine == _REDIS:
-            rows.append(
-                Row(
-                    f"{called}; beside redis-benchmark",
-                    "us",
-                    ours,
-                    peer=samples.of(_latency_name(engine), "own"),
-                    target=target,
-                    digits=1,
-                )
-            )
-    return rows
+    return Area("data/latency", title, list(cases.values()), table)
 
 
 # Part `omission`: the same reads in a closed and an open loop. The latter counts the wait of a read
@@ -249,41 +222,24 @@ def _p99(case: Record, counted: Counted) -> float:
 
 def omission_area(extent: Extent) -> Area:
     """One case."""
-    case = AreaCase(
-        "reads at a given rate",
-        offered,
-        {"engine": _HAZELCAST, "operations": _OPERATIONS[extent]},
-        missing=why_not([_HAZELCAST]),
-        timeout=300,
-    )
+    arguments = {"engine": _HAZELCAST, "operations": _OPERATIONS[extent]}
+    missing = why_not([_HAZELCAST])
+    case = AreaCase("reads at a given rate", offered, arguments, missing=missing, timeout=300)
+    at = f"open loop at {percent(_SHARE, 0)} of its throughput"
+
+    def table(points: Points) -> Iterator[PlannedRow]:
+        closed = case[_CLOSED]
+        yield PlannedRow(named("closed loop", points, case, _CLOSED), "us", closed, digits=0)
+        what = named(f"{at}, from when they began", points, case, _SERVICE)
+        yield PlannedRow(what, "us", case[_SERVICE], digits=0)
+        what = f"{at}, from when they should have begun; beside the closed loop"
+        yield PlannedRow(what, "us", case[_INTENDED], peer=closed, digits=0)
+
     title = (
         f"99th percentile of reads of 1 KB: {_HAZELCAST}, {MEMBERS} members,"
         f" {_LOOP_CLIENTS} clients"
     )
-    return Area(
-        "data/omission", title, (case,), lambda s: _omission_rows(s, case.name), part="omission"
-    )
-
-
-def _omission_rows(samples: Points, name: str) -> list[Row]:
-    closed, intended = samples.of(name, _CLOSED), samples.of(name, _INTENDED)
-    at = f"open loop at {percent(_SHARE, 0)} of its throughput"
-    return [
-        Row(named("closed loop", samples, name, _CLOSED), "us", closed, digits=0),
-        Row(
-            named(f"{at}, from when they began", samples, name, _SERVICE),
-            "us",
-            samples.of(name, _SERVICE),
-            digits=0,
-        ),
-        Row(
-            f"{at}, from when they should have begun; beside the closed loop",
-            "us",
-            intended,
-            peer=closed,
-            digits=0,
-        ),
-    ]
+    return Area("data/omission", title, [case], table)
 
 
 # Part `loading`: storing a million objects, in bounded memory of the clients.
@@ -319,30 +275,14 @@ def loading_area(extent: Extent) -> Area:
     """One case."""
     objects = _LOADING_OBJECTS[extent]
     case = AreaCase(
-        _loading_name(objects),
-        stored,
-        {"engine": _HAZELCAST, "objects": objects},
-        missing=why_not([_HAZELCAST]),
-        most_runs=3,
-        timeout=600,
-    )
-    title = f"{objects:,} objects of 1 KB are stored: {_HAZELCAST}, {MEMBERS} members, two clients"
-    return Area("data/loading", title, (case,), lambda s: _loading_rows(s, objects), part="loading")
-
-
-def _loading_name(objects: int) -> str:
-    return f"{objects:,} objects are stored"
-
-
-def _loading_rows(samples: Points, objects: int) -> list[Row]:
-    name = _loading_name(objects)
-    return [
-        Row("objects stored", "/s", samples.of(name, "all rate"), digits=0),
-        Row(
-            f"memory of a client process at most; beside that for {_FEW:,} objects",
-            "MB",
-            samples.of(name, "all memory"),
-            peer=samples.of(name, "few memory"),
-            digits=0,
-        ),
+        f"{objects:,} objects are stored", stored, {"engine": _HAZELCAST, "objects": objects},
+        missing=why_not([_HAZELCAST]), most_runs=3, timeout=600,
+    )  # fmt: skip
+    memory = f"memory of a client process at most; beside that for {_FEW:,} objects"
+    few, every = case["few memory"], case["all memory"]
+    rows = [
+        PlannedRow("objects stored", "/s", case["all rate"], digits=0),
+        PlannedRow(memory, "MB", every, peer=few, digits=0),
     ]
+    title = f"{objects:,} objects of 1 KB are stored: {_HAZELCAST}, {MEMBERS} members, two clients"
+    return Area("data/loading", title, [case], rows)

@@ -7,11 +7,10 @@ as many operations, so that the rows of a table can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 
 from benchmarks.data.clusters import REAL, judged, measured, named, session_for, wanted, why_not
-from benchmarks.figures import Area, AreaCase, Extent, Row, Values
+from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Values
 from gridbench.bench.points import Points
 from gridbench.datagrid.engine import find_engine
 from gridbench.datagrid.figures import unsteady, without_start_up
@@ -61,25 +60,35 @@ def run(engine: str, number: int, extent: str) -> Iterator[Values]:
 
 
 def area(extent: Extent, number: int) -> Area:
-    """A case of the scenario for each data grid."""
-    engines = _ENGINES[extent]
-    cases = [
-        AreaCase(
-            _name(engine, number),
-            run,
+    """A case of the scenario for each data grid; rows by operation, then along what is varied, with
+    the data grids below each other."""
+    cases = {
+        engine: AreaCase(
+            f"scenario {number} on {engine}", run,
             {"engine": engine, "number": number, "extent": extent.value},
-            missing=why_not([engine]),
-            most_runs=3,
-            timeout=1200,
+            missing=why_not([engine]), most_runs=3, timeout=1200,
         )
-        for engine in engines
-    ]
+        for engine in _ENGINES[extent]
+    }  # fmt: skip
+
+    def table(points: Points) -> Iterator[PlannedRow]:
+        alike: dict[tuple[int, str], list[tuple[str, DataGridWorkload]]] = {}
+        for engine in cases:
+            for ones in _by_members(engine, number, extent).values():
+                for one in ones:
+                    place = list(KINDS).index(one.label), _key(number, one)
+                    alike.setdefault(place, []).append((engine, one))
+        for (_, key), those in sorted(alike.items(), key=lambda item: item[0][0]):
+            for engine, one in those:
+                what = key if len(cases) == 1 else f"{key}, {engine}"
+                what = f"{named(what, points, cases[engine], key)}{_made(number, one)}"
+                yield PlannedRow(what, "s", cases[engine][key], digits=4)
+
     title = (
         f"Scenario {number}: a task of {_operations(number):,} operations without start-up,"
         f" {_FIXED[number]}"
     )
-    rows = partial(_rows, engines=engines, number=number, extent=extent)
-    return Area(f"data/scenario-{number}", title, tuple(cases), rows, part=f"scenario-{number}")
+    return Area(f"data/scenario-{number}", title, list(cases.values()), table)
 
 
 def _operations(number: int) -> int:
@@ -101,10 +110,6 @@ def _by_members(engine: str, number: int, extent: Extent) -> dict[int, list[Data
     return found
 
 
-def _name(engine: str, number: int) -> str:
-    return f"scenario {number} on {engine}"
-
-
 def _key(number: int, workload: DataGridWorkload) -> str:
     """What tells a case from the others of its scenario: `read, 100 KB`."""
     own = workload.parameters
@@ -114,34 +119,6 @@ def _key(number: int, workload: DataGridWorkload) -> str:
         3: counted(own.mnodes, "member"),
     }
     return f"{label_shown(workload.label)}, {place[number]}"
-
-
-def _rows(samples: Points, engines: Sequence[str], number: int, extent: Extent) -> list[Row]:
-    """By operation, then along what is varied, with the data grids below each other."""
-    found = {
-        engine: [one for ones in _by_members(engine, number, extent).values() for one in ones]
-        for engine in engines
-    }
-    rows = []
-    for label in KINDS:
-        alike: dict[str, list[tuple[str, DataGridWorkload]]] = {}
-        for engine, ones in found.items():
-            for one in ones:
-                if one.label == label:
-                    alike.setdefault(_key(number, one), []).append((engine, one))
-        for key, those in alike.items():
-            for engine, one in those:
-                name = _name(engine, number)
-                what = key if len(engines) == 1 else f"{key}, {engine}"
-                rows.append(
-                    Row(
-                        f"{named(what, samples, name, key)}{_made(number, one)}",
-                        "s",
-                        samples.of(name, key),
-                        digits=4,
-                    )
-                )
-    return rows
 
 
 def _made(number: int, workload: DataGridWorkload) -> str:

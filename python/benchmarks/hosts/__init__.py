@@ -7,9 +7,6 @@ and one of them twice: how far it differs from itself is the noise that all rati
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from benchmarks.figures import Area, Extent
 from benchmarks.hosts import calls, peers, workers
 
 PARTS = {
@@ -22,9 +19,3 @@ PARTS = {
     "many": workers.many_area,
     "distance": calls.distance_area,
 }
-
-
-def areas(extent: Extent) -> Iterator[Area]:
-    """One for each part."""
-    for make in PARTS.values():
-        yield make(extent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,7 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.curves import SvgLine, curves
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    Extent,
+    PlannedRow,
+    Target,
+    Values,
+    noise_row,
+    shuffled,
+)
 from benchmarks.programs import ENCRYPTION, LOOPBACK, Kind, Wire, behind, local, places, programs
 from benchmarks.requirements import missing_links
 from gridbench.bench.points import Points
@@ -20,6 +28,7 @@ from gridbench.bench.programs import numbers
 from gridbench.formats import bit_rate, round_amount
 from gridbench.process.children import PYTHON
 from gridbench.process.memory import tree
+from gridbench_testbed.daemons import free_ports
 from gridbench_testbed.links.network import Network, ip_environment
 from gridrpc import Grid
 
@@ -28,9 +37,6 @@ from gridrpc import Grid
 # ours wake up.
 
 _NULL_CALLS = {Extent.TRIAL: 200, Extent.USUAL: 5_000, Extent.FULL: 20_000}
-_TRIPS = "null calls and round trips"
-_WAKING = "processes that wake up, "
-_NAMES: dict[Kind, str] = {"tcp": "TCP", "tls": "TLS"}
 _ROLES = ("client", "agent", "spawner", "worker")
 
 
@@ -105,48 +111,35 @@ def null_area(extent: Extent) -> Area:
     folder, missing = programs()
     count = _NULL_CALLS[extent]
     arguments = {"folder": folder, "count": count}
-    cases = [AreaCase(_TRIPS, trips, arguments, missing=missing)]
-    for kind in ENCRYPTION:
-        more = {"folder": folder, "count": max(count, 5_000), "kind": kind}
-        cases.append(AreaCase(_WAKING + kind, wake_ups, more, missing=missing, most_runs=3))
-    title = "Null call from C to a host, blocking; limit: a bare round trip (C, sleeping reads)"
-    return Area("hosts/null", title, tuple(cases), _null_rows, part="null")
-
-
-def _null_rows(samples: Points) -> list[Row]:
-    rows = []
-    for what, name in (("bare round trip over TCP", "tcp"), ("null call over TCP", "ours tcp")):
-        once, again = samples.of(_TRIPS, name), samples.of(_TRIPS, f"{name} again")
-        rows.append(noise_row(f"{what} by itself", once, again))
-    for kind, name in _NAMES.items():
-        rows.append(
-            Row(
-                f"null call over {name}",
-                "us",
-                samples.of(_TRIPS, f"ours {kind}"),
-                limit=samples.of(_TRIPS, kind),
-                target=Target(1.3, of_limit=True),
-                digits=1,
-            )
+    both = AreaCase("null calls and round trips", trips, arguments, missing=missing)
+    waking = {
+        kind: AreaCase(
+            f"processes that wake up, {kind}", wake_ups,
+            {"folder": folder, "count": max(count, 5_000), "kind": kind},
+            missing=missing, most_runs=3,
         )
-    for kind, name in _NAMES.items():
+        for kind in ENCRYPTION
+    }  # fmt: skip
+    rows = [
+        noise_row(f"{what} by itself", both[name], both[f"{name} again"])
+        for what, name in (("bare round trip over TCP", "tcp"), ("null call over TCP", "ours tcp"))
+    ]
+    for kind in waking:
+        target, what = Target(1.3, of_limit=True), f"null call over {kind.upper()}"
+        ours = both[f"ours {kind}"]
+        rows.append(PlannedRow(what, "us", ours, limit=both[kind], target=target, digits=1))
+    for kind, case in waking.items():
         for role in _ROLES:
-            rows.append(
-                Row(
-                    f"times that the {role} goes to sleep for a call over {name}",
-                    "",
-                    samples.of(_WAKING + kind, role),
-                    digits=2,
-                )
-            )
-    return rows
+            what = f"times that the {role} goes to sleep for a call over {kind.upper()}"
+            rows.append(PlannedRow(what, "", case[role], digits=2))
+    title = "Null call from C to a host, blocking; limit: a bare round trip (C, sleeping reads)"
+    return Area("hosts/null", title, [both, *waking.values()], rows)
 
 
 # Part `map`: null calls per second by `map`, to four hosts over TLS.
 
 _MAP_CALLS = {Extent.TRIAL: 20_000, Extent.USUAL: 2_000_000, Extent.FULL: 5_000_000}
 _HOSTS, _WORKERS = 4, 1
-_MAP_KINDS: tuple[Kind, ...] = ("tls", "tcp")
 
 
 def mapped(folder: str, count: int, kind: Kind) -> Values:
@@ -170,30 +163,21 @@ def mapped(folder: str, count: int, kind: Kind) -> Values:
 def map_area(extent: Extent) -> Area:
     """Over TLS, and over TCP beside it."""
     folder, missing = programs()
-    cases = [
+    arguments = {"folder": folder, "count": _MAP_CALLS[extent]}
+    tls, tcp = (
         AreaCase(
-            _map_name(kind),
-            mapped,
-            {"folder": folder, "count": _MAP_CALLS[extent], "kind": kind},
+            f"calls per second by map over {kind.upper()}", mapped, arguments | {"kind": kind},
             missing=missing,
         )
-        for kind in _MAP_KINDS
+        for kind in ("tls", "tcp")
+    )  # fmt: skip
+    rows = [
+        noise_row("over TLS by itself", tls["rate"], tls["again"]),
+        PlannedRow(tls.name, "/s", tls["rate"], target=Target(1e6, at_least=True), digits=0),
+        PlannedRow(tcp.name, "/s", tcp["rate"], digits=0),
     ]
     title = f"Null calls by map to {_HOSTS} hosts on this machine, {_WORKERS} native worker each"
-    return Area("hosts/map", title, tuple(cases), _map_rows, part="map")
-
-
-def _map_name(kind: Kind) -> str:
-    return f"calls per second by map over {kind.upper()}"
-
-
-def _map_rows(samples: Points) -> list[Row]:
-    tls = samples.of(_map_name("tls"), "rate")
-    return [
-        noise_row("over TLS by itself", tls, samples.of(_map_name("tls"), "again")),
-        Row(_map_name("tls"), "/s", tls, target=Target(1e6, at_least=True), digits=0),
-        Row(_map_name("tcp"), "/s", samples.of(_map_name("tcp"), "rate"), digits=0),
-    ]
+    return Area("hosts/map", title, [tls, tcp], rows)
 
 
 MB = 1_000_000
@@ -208,12 +192,16 @@ _ARGUMENT_SIZES = {
 }
 _RATES = (0.0, 1e9)  # bits per second; 0: the loopback interface
 _TARGETS: dict[Kind, float] = {"tcp": 1 / 0.9, "tls": 1 / 0.8}
-_AMOUNT = 300 * MB  # bytes that are sent for one value, at most, but for at least three calls
+
+
+def calls_of(size: int) -> int:
+    """How many calls of that size find one value: 300 MB of them, but at least three."""
+    return min(max(300 * MB // size, 3), 50)
 
 
 def sent(folder: str, size: int, kind: Kind, rate: float) -> Values:
     """Median s for an argument, and for the same bytes bare, twice; in random order."""
-    count = min(max(_AMOUNT // size, 3), 50)
+    count = calls_of(size)
     with ExitStack() as stack:
         if rate:
             network = stack.enter_context(Network(1, rate))
@@ -236,58 +224,39 @@ def argument_area(extent: Extent) -> Area:
     """All sizes, by both kinds of connection, without and with a link."""
     folder, missing = programs()
     no_links = missing or missing_links()
-    sizes = _ARGUMENT_SIZES[extent]
-    cases = [
-        AreaCase(
-            name=_argument_name(size, kind, rate),
-            function=sent,
-            arguments={"folder": folder, "size": size, "kind": kind, "rate": rate},
-            missing=no_links if rate else missing,
-            # What the link limits scatters little.
-            most_runs=3 if rate and size >= 100 * MB else None,
-            timeout=600,
-        )
-        for rate in _RATES
-        for kind in ENCRYPTION
-        for size in sizes
-    ]
-    title = "Argument of a call from C; limit: the same bytes over bare TCP or TLS (C, OpenSSL)"
-    return Area(
-        "hosts/argument", title, tuple(cases), lambda s: _argument_rows(s, sizes), part="argument"
-    )
-
-
-def _argument_name(size: int, kind: Kind, rate: float) -> str:
-    where = bit_rate(rate) if rate else "loopback"
-    return f"{round_amount(size, 'bytes')} over {kind.upper()}, {where}"
-
-
-def _argument_rows(samples: Points, sizes: tuple[int, ...]) -> list[Row]:
-    rows = []
+    cases, rows = [], []
     for rate in _RATES:
         for kind in ENCRYPTION:
-            for size in sizes:
-                name = _argument_name(size, kind, rate)
-                bare = samples.of(name, "bare")
-                rows.append(
-                    Row(
-                        name,
-                        "s",
-                        samples.of(name, "ours"),
-                        limit=bare,
-                        target=Target(_TARGETS[kind], of_limit=True),
-                        digits=5,
-                    )
+            for size in _ARGUMENT_SIZES[extent]:
+                where = bit_rate(rate) if rate else "loopback"
+                case = AreaCase(
+                    f"{round_amount(size, 'bytes')} over {kind.upper()}, {where}",
+                    sent,
+                    {"folder": folder, "size": size, "kind": kind, "rate": rate},
+                    missing=no_links if rate else missing,
+                    # What the link limits scatters little.
+                    most_runs=3 if rate and size >= 100 * MB else None,
+                    timeout=600,
                 )
-                rows.append(noise_row(f"{name}, bare, by itself", bare, samples.of(name, "again")))
-    return rows
+                cases.append(case)
+                rows += argument_rows(case, _TARGETS[kind])
+    title = "Argument of a call from C; limit: the same bytes over bare TCP or TLS (C, OpenSSL)"
+    return Area("hosts/argument", title, cases, rows)
+
+
+def argument_rows(case: AreaCase, bound: float) -> list[PlannedRow]:
+    """Those of a case that finds seconds for an argument, and for the bare bytes, twice."""
+    bare, target = case["bare"], Target(bound, of_limit=True)
+    return [
+        PlannedRow(case.name, "s", case["ours"], limit=bare, target=target, digits=5),
+        noise_row(f"{case.name}, bare, by itself", bare, case["again"]),
+    ]
 
 
 # Part `distance`: MB/s over the size of the argument, on three links. The first link is fast and
 # near; the delay of the others is that of a relay (gridbench_testbed/links) at the far end of the
 # link.
 
-_DISTANCE_KINDS: tuple[Kind, ...] = ("tcp", "tls")
 _LONGEST = {Extent.TRIAL: 0.1, Extent.USUAL: 2.0, Extent.FULL: 10.0}
 """Seconds that the largest size of a link takes at its rate."""
 _TIME = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}
@@ -327,7 +296,7 @@ def moved(folder: str, rate: float, delay: float, sizes: list[int], budget: floa
         keys: dict[str, object] = {"start_timeout": 120, "heartbeat": 60}
         if delay:
             # The agent and the bare sender each reach the other end by way of the relay.
-            door = _free_port()
+            (door,) = free_ports(1, "")
             far = (network.client_address, door)
             stack.enter_context(_relay(namespace.name, delay, (node, door), far))
             near = (LOOPBACK, port)
@@ -356,11 +325,6 @@ def moved(folder: str, rate: float, delay: float, sizes: list[int], budget: floa
         return values
 
 
-def _free_port() -> int:
-    with socket.create_server(("", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 @contextmanager
 def _relay(
     namespace: str, delay: float, at: tuple[str, int], target: tuple[str, int]
@@ -385,59 +349,36 @@ def distance_area(extent: Extent) -> Area:
     """One case for each link."""
     folder, missing = programs()
     missing = missing or missing_links()
+    longest = _LONGEST[extent]
     sizes = {
-        link: [
-            n for n in _DISTANCE_SIZES[extent] if n <= 1000 or link.seconds(n) <= _LONGEST[extent]
-        ]
+        link: [n for n in _DISTANCE_SIZES[extent] if n <= 1000 or link.seconds(n) <= longest]
         for link in _LINKS
     }
-    cases = [
-        AreaCase(link.name, moved, {
+    cases = {
+        link: AreaCase(link.name, moved, {
                 "folder": folder, "rate": link.rate, "delay": link.delay, "sizes": sizes[link],
                 "budget": _TIME[extent],
             }, missing=missing, most_runs=3, timeout=1800)
         for link in _LINKS
-    ]  # fmt: skip
-    return Area(
-        "hosts/distance",
-        "Argument over message size; limit: bare TCP through the same link",
-        tuple(cases),
-        lambda samples: _distance_rows(samples, sizes),
-        part="distance",
-        picture=lambda samples: _picture(samples, sizes),
-    )
-
-
-def _distance_rows(samples: Points, sizes: dict[_Link, list[int]]) -> list[Row]:
+    }  # fmt: skip
     rows = []
-    for link, used in sizes.items():
-        for size in used:
-            bare = samples.of(link.name, f"bare {size}")
-            for kind in _DISTANCE_KINDS:
-                rows.append(
-                    Row(
-                        f"{size:,} bytes over {kind.upper()}, {link.name}",
-                        "s",
-                        samples.of(link.name, f"{kind} {size}"),
-                        limit=bare,
-                        digits=5,
-                    )
-                )
-            rows.append(
-                noise_row(
-                    f"{size:,} bytes bare, {link.name}, by itself",
-                    bare,
-                    samples.of(link.name, f"again {size}"),
-                )
-            )
-    return rows
+    for link, case in cases.items():
+        for size in sizes[link]:
+            bare = case[f"bare {size}"]
+            for kind in ENCRYPTION:
+                what = f"{size:,} bytes over {kind.upper()}, {link.name}"
+                rows.append(PlannedRow(what, "s", case[f"{kind} {size}"], limit=bare, digits=5))
+            what = f"{size:,} bytes bare, {link.name}, by itself"
+            rows.append(noise_row(what, bare, case[f"again {size}"]))
 
+    def picture(points: Points) -> str:
+        lines = []
+        for number, (link, case) in enumerate(cases.items()):
+            for name, what, dashed in (("bare", "TCP", True), ("tcp", "gridrpc", False)):
+                used = sizes[link]
+                rates = [size / 1e6 / case[f"{name} {size}"].of(points).median for size in used]
+                lines.append(SvgLine(f"{what}, {link.name}", used, rates, number, dashed))
+        return curves("Bytes per second over message size", "message, bytes", "MB/s", lines)
 
-def _picture(samples: Points, sizes: dict[_Link, list[int]]) -> str:
-    lines = []
-    for number, (link, used) in enumerate(sizes.items()):
-        for name, what, dashed in (("bare", "TCP", True), ("tcp", "gridrpc", False)):
-            seconds = [samples.of(link.name, f"{name} {size}").median for size in used]
-            rates = [size / 1e6 / taken for size, taken in zip(used, seconds, strict=True)]
-            lines.append(SvgLine(f"{what}, {link.name}", list(used), rates, number, dashed))
-    return curves("Bytes per second over message size", "message, bytes", "MB/s", lines)
+    title = "Argument over message size; limit: bare TCP through the same link"
+    return Area("hosts/distance", title, list(cases.values()), rows, picture=picture)

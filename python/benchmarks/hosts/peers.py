@@ -19,7 +19,7 @@ from benchmarks.figures import (
     Area,
     AreaCase,
     Extent,
-    Row,
+    PlannedRow,
     Target,
     Unit,
     Values,
@@ -34,14 +34,13 @@ from benchmarks.requirements import (
     missing_sshd,
     output_of,
 )
-from gridbench.bench.points import Points
 from gridbench.engines.gridrpc_engines import PythonEngine
 from gridbench.formats import as_given, round_amount
 from gridbench_testbed.links.network import Network
 from gridbench_testbed.links.sshd import Rig
 
 RATE = 1e9  # bits per second of all links
-OURS, OURS_AGAIN = "gridrpc-python", "gridrpc-python, again"
+OURS = "gridrpc-python"
 PEERS = ("ray", "dask", "mpi")
 _JOBS = {
     Extent.TRIAL: (2, {"workers": 1, "size": 1_000_000, "calls": 50, "tasks": 20, "seconds": 0.01}),
@@ -130,37 +129,27 @@ def cases_of(
 def peers_area(extent: Extent) -> Area:
     """All engines, ours twice."""
     nodes, job = _JOBS[extent]
+    cases = cases_of((OURS, f"{OURS}, again", *PEERS), nodes, job, LIMITS[extent])
+    ours, again, *peers = cases
+    large, at_most = round_amount(job["size"], "bytes"), Target(1.0, of_peer=True)
     whats: list[tuple[str, str, Unit, float]] = [
         ("null", "null call", "us", 1e6),
-        ("argument", f"{round_amount(job['size'], 'bytes')} argument", "s", 1),
-        ("to all", f"{round_amount(job['size'], 'bytes')} to all {nodes} hosts", "s", 1),
+        ("argument", f"{large} argument", "s", 1),
+        ("to all", f"{large} to all {nodes} hosts", "s", 1),
         ("tasks", f"{job['tasks']:,} tasks of {as_given(job['seconds'])}", "s", 1),
     ]
-
-    def rows(samples: Points) -> list[Row]:
-        made = []
-        for quantity, what, unit, factor in whats:
-            ours = samples.of(OURS, quantity).scaled(factor)
-            again = samples.of(OURS_AGAIN, quantity).scaled(factor)
-            made.append(noise_row(f"{what}, ours by itself", ours, again))
-            for peer in PEERS:
-                made.append(
-                    Row(
-                        f"{what}; peer: {peer}",
-                        unit,
-                        ours,
-                        peer=samples.of(peer, quantity).scaled(factor),
-                        target=Target(1.0, of_peer=True),
-                    )
-                )
-        return made
-
+    rows = []
+    for quantity, what, unit, factor in whats:
+        value = ours[quantity] * factor
+        rows.append(noise_row(f"{what}, ours by itself", value, again[quantity] * factor))
+        for case in peers:
+            name, peer = f"{what}; peer: {case.name}", case[quantity] * factor
+            rows.append(PlannedRow(name, unit, value, peer=peer, target=at_most))
     title = (
         f"{nodes} hosts with {job['workers']} Python workers each, all links 1 Gbit/s, "
         "the client's too; ours encrypted"
     )
-    cases = cases_of((OURS, OURS_AGAIN, *PEERS), nodes, job, LIMITS[extent])
-    return Area("hosts/peers", title, tuple(cases), rows, part="peers")
+    return Area("hosts/peers", title, cases, rows)
 
 
 # Part `shared`: shared data to all of several hosts, beside one host, and beside a star: bare TCP
@@ -168,7 +157,6 @@ def peers_area(extent: Extent) -> Area:
 
 _SIZES = {Extent.TRIAL: 2_000_000, Extent.USUAL: 100_000_000, Extent.FULL: 100_000_000}
 _SHARED_HOSTS = {Extent.TRIAL: 3, Extent.USUAL: 8, Extent.FULL: 8}
-_OURS = "shared data"
 
 
 def spread(folder: str, hosts: int, size: int, rate: float) -> Values:
@@ -224,42 +212,23 @@ def shared_area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts, size = _SHARED_HOSTS[extent], _SIZES[extent]
     arguments = {"folder": folder, "hosts": hosts, "size": size, "rate": RATE}
-    case = AreaCase(_OURS, spread, arguments, missing=missing or missing_links(), timeout=300)
+    missing = missing or missing_links()
+    ours = AreaCase("shared data", spread, arguments, missing=missing, timeout=300)
     job = {"workers": 1, "size": size, "calls": 0, "tasks": 0, "seconds": 0, "only_shared": True}
-    ray = cases_of(("ray",), hosts, job, LIMITS[extent], prefix="shared data, ")
+    (ray,) = cases_of(("ray",), hosts, job, LIMITS[extent], prefix="shared data, ")
+    one, every, at_most = ours["one"], ours["all"], Target(1.0, of_peer=True)
+    to_all, bound = f"to {hosts} hosts; limit: to one host", Target(1.15, of_limit=True)
+    rows = [
+        noise_row("to one host by itself", one, ours["one again"]),
+        PlannedRow("to one host; limit: bare TCP", "s", one, limit=ours["bare one"]),
+        PlannedRow(to_all, "s", every, limit=one, target=bound),
+        *(
+            PlannedRow(f"the same; peer: {what}", "s", every, peer=peer, target=at_most)
+            for what, peer in (("a star of plain TCP", ours["star"]), ("ray", ray["to all"]))
+        ),
+    ]
     title = (
         f"{round_amount(size, 'bytes')} shared data to {hosts} hosts with one Python worker each, "
         "all links 1 Gbit/s, the client's too"
     )
-    return Area(
-        "hosts/shared", title, (case, *ray), lambda samples: _rows(samples, hosts), part="shared"
-    )
-
-
-def _rows(samples: Points, hosts: int) -> list[Row]:
-    one, every = samples.of(_OURS, "one"), samples.of(_OURS, "all")
-    return [
-        noise_row("to one host by itself", one, samples.of(_OURS, "one again")),
-        Row("to one host; limit: bare TCP", "s", one, limit=samples.of(_OURS, "bare one")),
-        Row(
-            f"to {hosts} hosts; limit: to one host",
-            "s",
-            every,
-            limit=one,
-            target=Target(1.15, of_limit=True),
-        ),
-        Row(
-            "the same; peer: a star of plain TCP",
-            "s",
-            every,
-            peer=samples.of(_OURS, "star"),
-            target=Target(1.0, of_peer=True),
-        ),
-        Row(
-            "the same; peer: ray",
-            "s",
-            every,
-            peer=samples.of("shared data, ray", "to all"),
-            target=Target(1.0, of_peer=True),
-        ),
-    ]
+    return Area("hosts/shared", title, [ours, ray], rows)

@@ -9,12 +9,19 @@ import time
 from collections import deque
 from urllib.parse import quote, urlencode
 
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    Extent,
+    PlannedRow,
+    Target,
+    Values,
+    noise_row,
+    shuffled,
+)
 from benchmarks.programs import local, programs
 from benchmarks.requirements import missing_sshd
-from gridbench.bench.points import Points
 from gridbench.process.memory import footprint, tree
-from gridbench.statistics.series import Series
 from gridbench_testbed.links.sshd import Rig
 from gridrpc import Grid
 
@@ -24,7 +31,6 @@ from gridrpc import Grid
 _START_HOSTS = {Extent.TRIAL: 2, Extent.USUAL: 8, Extent.FULL: 8}
 _START_WORKERS = 2  # on each host
 _REPEATED = {Extent.TRIAL: 1, Extent.USUAL: 2, Extent.FULL: 3}
-_CASE = "workers through ssh"
 _ALLOWANCE = 0.15  # seconds above 1.3 times the bare logins
 
 
@@ -69,27 +75,22 @@ def start_area(extent: Extent) -> Area:
     folder, missing = programs()
     hosts = _START_HOSTS[extent]
     arguments = {"folder": folder, "hosts": hosts, "repeated": _REPEATED[extent]}
-    case = AreaCase(_CASE, started, arguments, missing=missing or missing_sshd(), timeout=300)
+    missing = missing or missing_sshd()
+    case = AreaCase("workers through ssh", started, arguments, missing=missing, timeout=300)
+    ours, ssh = case["ours"], case["ssh"]
+    allowed, target = ssh * 1.3 + _ALLOWANCE, Target(1.0, of_limit=True)
+    rows = [
+        noise_row("`ssh true` to all hosts by itself", ssh, case["again"]),
+        PlannedRow("from nothing to all at work", "s", ours, limit=ssh),
+        PlannedRow(
+            f"the same; limit: 1.3 x `ssh true` + {_ALLOWANCE} s", "s", ours,
+            limit=allowed, target=target,
+        ),
+        PlannedRow("the first time, with copying", "s", case["first"]),
+    ]  # fmt: skip
     workers = _START_WORKERS * hosts
     title = f"{workers} native workers on {hosts} hosts by ssh; limit: `ssh true` at once"
-    return Area("hosts/start", title, (case,), _start_rows, part="start")
-
-
-def _start_rows(samples: Points) -> list[Row]:
-    ours, ssh = samples.of(_CASE, "ours"), samples.of(_CASE, "ssh")
-    allowed = {number: 1.3 * value + _ALLOWANCE for number, value in ssh.by_round.items()}
-    return [
-        noise_row("`ssh true` to all hosts by itself", ssh, samples.of(_CASE, "again")),
-        Row("from nothing to all at work", "s", ours, limit=ssh),
-        Row(
-            f"the same; limit: 1.3 x `ssh true` + {_ALLOWANCE} s",
-            "s",
-            ours,
-            limit=Series(allowed, ssh.problem),
-            target=Target(1.0, of_limit=True),
-        ),
-        Row("the first time, with copying", "s", samples.of(_CASE, "first")),
-    ]
+    return Area("hosts/start", title, [case], rows)
 
 
 # Part `many`: start, end, memory (shared pages counted once) and calls of thousands of native
@@ -142,54 +143,27 @@ def many_area(extent: Extent) -> Area:
     """All numbers of workers; the smallest is what the others are compared with."""
     folder, missing = programs()
     hosts, numbers = _MANY_HOSTS[extent], _MANY_WORKERS[extent]
-    cases = [
-        AreaCase(name, crowd, {
-                "folder": folder, "hosts": hosts, "workers": workers, "count": _CALLS[extent],
-            }, missing=missing, most_runs=3 if workers > 1000 else None, timeout=1200)
-        for workers in numbers
-        for name in (_name(workers), *([_again(workers)] if workers == numbers[0] else []))
-    ]  # fmt: skip
-    title = f"Native workers on {hosts} hosts of this machine over TLS; peer: {numbers[0]} workers"
-    return Area("hosts/many", title, tuple(cases), lambda s: _many_rows(s, numbers), part="many")
 
+    def case_of(workers: int, more: str = "") -> AreaCase:
+        return AreaCase(
+            f"{workers:,} workers{more}", crowd,
+            {"folder": folder, "hosts": hosts, "workers": workers, "count": _CALLS[extent]},
+            missing=missing, most_runs=3 if workers > 1000 else None, timeout=1200,
+        )  # fmt: skip
 
-def _name(workers: int) -> str:
-    return f"{workers:,} workers"
-
-
-def _again(workers: int) -> str:
-    return f"{_name(workers)}, again"
-
-
-def _many_rows(samples: Points, numbers: tuple[int, ...]) -> list[Row]:
-    least = _name(numbers[0])
+    least, *others = cases = [case_of(workers) for workers in numbers]
+    again = case_of(numbers[0], ", again")
     rows = []
     for quantity, what in (("together", f"a call, {_WINDOW} under way"), ("alone", "a call alone")):
-        once, again = samples.of(least, quantity), samples.of(_again(numbers[0]), quantity)
-        rows.append(noise_row(f"{what}, {least} by themselves", once, again))
-        for workers in numbers[1:]:
-            rows.append(
-                Row(
-                    f"{what}, {_name(workers)}",
-                    "us",
-                    samples.of(_name(workers), quantity),
-                    peer=once,
-                    target=Target(1.3, of_peer=True),
-                    digits=1,
-                )
-            )
-    for quantity, what in (("start", "start"), ("close", "close")):
-        rows += [
-            Row(f"{what}, {_name(workers)}", "s", samples.of(_name(workers), quantity))
-            for workers in numbers
-        ]
-    rows += [
-        Row(
-            f"memory of each of {_name(workers)}, agents and spawners included",
-            "MB",
-            samples.of(_name(workers), "memory").scaled(1e-6),
-            digits=2,
-        )
-        for workers in numbers
-    ]
-    return rows
+        once, target = least[quantity], Target(1.3, of_peer=True)
+        rows.append(noise_row(f"{what}, {least.name} by themselves", once, again[quantity]))
+        for case in others:
+            name, ours = f"{what}, {case.name}", case[quantity]
+            rows.append(PlannedRow(name, "us", ours, peer=once, target=target, digits=1))
+    for quantity in ("start", "close"):
+        rows += [PlannedRow(f"{quantity}, {case.name}", "s", case[quantity]) for case in cases]
+    for case in cases:
+        what = f"memory of each of {case.name}, agents and spawners included"
+        rows.append(PlannedRow(what, "MB", case["memory"] * 1e-6, digits=2))
+    title = f"Native workers on {hosts} hosts of this machine over TLS; peer: {numbers[0]} workers"
+    return Area("hosts/many", title, [least, again, *others], rows)

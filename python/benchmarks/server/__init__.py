@@ -6,9 +6,6 @@ differs from itself is the noise of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from benchmarks.figures import Area, Extent
 from benchmarks.server import endurance, inference, latency, throughput
 
 PARTS = {
@@ -22,9 +19,3 @@ PARTS = {
     "soak": endurance.soak_area,
     "restart": endurance.restart_area,
 }
-
-
-def areas(extent: Extent) -> Iterator[Area]:
-    """One for each part."""
-    for make in PARTS.values():
-        yield make(extent)

@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
+from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Target, Values, noise_row
 from benchmarks.server.clients import PROGRAMS, Clients, Together, calls
 from benchmarks.server.latency import programs
-from gridbench.bench.points import Points
 from gridbench.process.children import PYTHON
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Histogram
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
-_SOAK, _RESTART, _IDLE = "soak", "restart", "idle clients"
 _SOAKED = {Extent.TRIAL: (3, 0.5), Extent.USUAL: (64, 10.0), Extent.FULL: (64, 600.0)}
 """Clients, and seconds."""
 _RESTARTS = {Extent.TRIAL: (2, 1), Extent.USUAL: (16, 3), Extent.FULL: (16, 20)}
@@ -125,80 +123,55 @@ def soak_area(extent: Extent) -> Area:
     """Once in full, as it takes long."""
     clients, seconds = _SOAKED[extent]
     most_runs = 1 if extent is Extent.FULL else 3
-    case = _case(_SOAK, soak, 300 + seconds, most_runs, clients=clients, seconds=seconds)
-    title = f"Null calls of {clients} clients at once over TLS, for {seconds} s"
-    return Area("server/soak", title, (case,), _soak_rows, part="soak")
-
-
-def _soak_rows(samples: Points) -> list[Row]:
-    return [
-        Row("calls", "/s", samples.of(_SOAK, "rate"), digits=0),
-        Row("calls lost", "", samples.of(_SOAK, "lost"), target=Target(0), digits=0),
-        Row(
-            "memory of the server and its workers near the end; limit: near the beginning",
-            "MB",
-            samples.of(_SOAK, "after").scaled(1e-6),
-            limit=samples.of(_SOAK, "before").scaled(1e-6),
-            target=Target(1.05, of_limit=True),
-            digits=1,
-        ),
+    case = _case("soak", soak, 300 + seconds, most_runs, clients=clients, seconds=seconds)
+    before, after = case["before"] * 1e-6, case["after"] * 1e-6
+    memory = "memory of the server and its workers near the end; limit: near the beginning"
+    bound = Target(1.05, of_limit=True)
+    rows = [
+        PlannedRow("calls", "/s", case["rate"], digits=0),
+        PlannedRow("calls lost", "", case["lost"], target=Target(0), digits=0),
+        PlannedRow(memory, "MB", after, limit=before, target=bound, digits=1),
         *(
-            Row(f"time of a call, {name}", "us", samples.of(_SOAK, name).scaled(1e6), digits=0)
+            PlannedRow(f"time of a call, {name}", "us", case[name] * 1e6, digits=0)
             for name in ("p50", "p99")
         ),
     ]
+    title = f"Null calls of {clients} clients at once over TLS, for {seconds} s"
+    return Area("server/soak", title, [case], rows)
 
 
 def restart_area(extent: Extent) -> Area:
     """Some restarts, one after the other."""
     clients, count = _RESTARTS[extent]
-    case = _case(_RESTART, restarts, 300 + 10.0 * count, clients=clients, count=count)
+    case = _case("restart", restarts, 300 + 10.0 * count, clients=clients, count=count)
+    down = "from the request to stop until all workers of the new server are ready"
+    longest = "the longest call of a client, p99 of all clients and restarts"
+    rows = [
+        PlannedRow(down, "s", case["down"]),
+        PlannedRow(longest, "s", case["p99"]),
+        PlannedRow("the longest call of all", "s", case["max"]),
+        PlannedRow("calls lost", "", case["lost"], target=Target(0), digits=0),
+    ]
     title = (
         f"{count} restarts of a server (stopped, and started again) that {clients} clients call"
         " without a pause, over TLS; the function is idempotent"
     )
-    return Area("server/restart", title, (case,), _restart_rows, part="restart")
-
-
-def _restart_rows(samples: Points) -> list[Row]:
-    what = {
-        "down": "from the request to stop until all workers of the new server are ready",
-        "p99": "the longest call of a client, p99 of all clients and restarts",
-        "max": "the longest call of all",
-    }
-    rows = [Row(text, "s", samples.of(_RESTART, name)) for name, text in what.items()]
-    lost = samples.of(_RESTART, "lost")
-    return [*rows, Row("calls lost", "", lost, target=Target(0), digits=0)]
+    return Area("server/restart", title, [case], rows)
 
 
 def idle_area(extent: Extent) -> Area:
     """The server's memory for them, and what they cost another client."""
     clients = _MOSTLY_IDLE[extent]
-    case = _case(_IDLE, idle, 900.0, clients=clients, seconds=_ACTIVE[extent])
-    title = f"{clients} clients over TLS, each with a call every {_PAUSE} s, and an active one"
-    return Area("server/idle", title, (case,), lambda s: _idle_rows(s, clients), part="idle")
-
-
-def _idle_rows(samples: Points, clients: int) -> list[Row]:
+    case = _case("idle clients", idle, 900.0, clients=clients, seconds=_ACTIVE[extent])
     rows = [
-        Row(
-            f"memory of the server for a client, {half} of {clients}",
-            "MB",
-            samples.of(_IDLE, half).scaled(1e-6),
-        )
-        for half in ("first half", "second half")
+        PlannedRow(f"memory of the server for a client, {half} of {clients}", "MB", value * 1e-6)
+        for half, value in ((half, case[half]) for half in ("first half", "second half"))
     ]
     for name in ("p50", "p99"):
-        without = samples.of(_IDLE, f"without {name}").scaled(1e6)
-        again = samples.of(_IDLE, f"again {name}").scaled(1e6)
-        rows += [
-            noise_row(f"{name} of a client alone by itself", without, again),
-            Row(
-                f"{name} of an active client; limit: without the others",
-                "us",
-                samples.of(_IDLE, f"with {name}").scaled(1e6),
-                limit=without,
-                digits=1,
-            ),
-        ]
-    return rows
+        without, others = case[f"without {name}"] * 1e6, case[f"with {name}"] * 1e6
+        again, what = case[f"again {name}"] * 1e6, f"{name} of a client alone by itself"
+        rows.append(noise_row(what, without, again))
+        what = f"{name} of an active client; limit: without the others"
+        rows.append(PlannedRow(what, "us", others, limit=without, digits=1))
+    title = f"{clients} clients over TLS, each with a call every {_PAUSE} s, and an active one"
+    return Area("server/idle", title, [case], rows)

@@ -23,7 +23,7 @@ from benchmarks.figures import (
     Area,
     AreaCase,
     Extent,
-    Row,
+    PlannedRow,
     Target,
     Values,
     in_random_order,
@@ -33,7 +33,6 @@ from benchmarks.requirements import find_program, missing_engine, missing_progra
 from benchmarks.server.clients import PROGRAMS, Clients
 from benchmarks.server.latency import programs
 from benchmarks.server.throughput import wrk
-from gridbench.bench.points import Points
 from gridbench.engines.environments import launch_of
 from gridbench.formats import round_amount
 from gridbench_testbed.daemons import free_ports
@@ -226,9 +225,9 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
         "wrk": missing_program("wrk"), "ghz": missing_program("ghz"),
         "tritonclient": missing_engine("tritonclient"),
     }  # fmt: skip
-    cases = [
-        AreaCase(
-            _name(system, tool),
+    cases = {
+        (system, tool): AreaCase(
+            f"{system}, called by {tool}",
             function,
             {"folder": folder, "system": system, "seconds": _SECONDS[extent]},
             missing=missing
@@ -238,33 +237,17 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
         )
         for tool, (function, _) in _TOOLS.items()
         for system in (_OURS, *peers)
-    ]
-    title = f"Open Inference Protocol, {_CLIENTS} clients; peer: MLServer with the same function"
-    return Area("server/inference", title, cases, lambda s: _rows(s, peers), part="inference")
-
-
-def _name(system: str, tool: str) -> str:
-    return f"{system}, called by {tool}"
-
-
-def _rows(samples: Points, peers: Sequence[str]) -> list[Row]:
+    }
     rows = []
     for tool, (_, kinds) in _TOOLS.items():
+        case, other = cases[_OURS, tool], cases.get((_PEER, tool))
         for prefix, what in kinds.items():
             for size in _SIZES:
-                ours = samples.of(_name(_OURS, tool), f"{prefix}{size}")
-                again = samples.of(_name(_OURS, tool), f"{prefix}{size} again")
-                name = f"{round_amount(size, 'bytes')} by {what}"
-                rows.append(noise_row(f"{name}, by itself", ours, again))
-                of_peer = Target(5.0, at_least=True, of_peer=True)
-                rows.append(
-                    Row(
-                        name,
-                        "/s",
-                        ours,
-                        peer=samples.of(_name(_PEER, tool), f"{prefix}{size}") if peers else None,
-                        target=of_peer if peers else None,
-                        digits=0,
-                    )
-                )
-    return rows
+                quantity, name = f"{prefix}{size}", f"{round_amount(size, 'bytes')} by {what}"
+                ours = case[quantity]
+                rows.append(noise_row(f"{name}, by itself", ours, case[f"{quantity} again"]))
+                peer = other and other[quantity]
+                target = Target(5.0, at_least=True, of_peer=True) if peer else None
+                rows.append(PlannedRow(name, "/s", ours, peer=peer, target=target, digits=0))
+    title = f"Open Inference Protocol, {_CLIENTS} clients; peer: MLServer with the same function"
+    return Area("server/inference", title, list(cases.values()), rows)

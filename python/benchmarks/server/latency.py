@@ -6,24 +6,30 @@ import functools
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row, shuffled
+from benchmarks.figures import (
+    Area,
+    AreaCase,
+    Extent,
+    PlannedRow,
+    Target,
+    Values,
+    noise_row,
+    shuffled,
+)
+from benchmarks.hosts.calls import MB, argument_rows, calls_of
 from benchmarks.programs import Wire, built_for_server
-from gridbench.bench.points import Points
 from gridbench.bench.programs import numbers
 from gridbench.errors import InputError
 from gridbench.formats import round_amount
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
-MB = 1_000_000
 _CALLS = {Extent.TRIAL: 200, Extent.USUAL: 5_000, Extent.FULL: 20_000}
 _SIZES = {
     Extent.TRIAL: (MB,),
     Extent.USUAL: (MB, 10 * MB, 100 * MB),
     Extent.FULL: (MB, 10 * MB, 100 * MB),
 }
-_AMOUNT = 300 * MB  # bytes that are sent for one value, at most, but for at least three calls
 _CONNECTIONS = {Extent.TRIAL: 3, Extent.USUAL: 20, Extent.FULL: 100}
-_NULL, _FIRST = "null call", "first call of a new client"
 _FIRST_CALL = 0.010  # seconds
 
 Way = Literal["there", "there and back"]
@@ -67,7 +73,7 @@ def null_calls(folder: str, count: int) -> Values:
 
 def arrays(folder: str, size: int, way: Way) -> Values:
     """Median s for an argument over TLS, and for the same bytes bare, twice; in random order."""
-    count = min(max(_AMOUNT // size, 3), 50)
+    count = calls_of(size)
     module = Path(folder, "gridbench_hosts.so")
     with Wire(folder) as wire, GridrpcServer([module], 1, tls=True) as server:
 
@@ -107,100 +113,58 @@ def null_area(extent: Extent) -> Area:
     """Null calls by both kinds of connection."""
     folder, missing = programs()
     arguments = {"folder": folder, "count": _CALLS[extent]}
-    case = AreaCase(_NULL, null_calls, arguments, missing=missing)
+    case = AreaCase("null call", null_calls, arguments, missing=missing)
+    rows = [
+        noise_row("bare round trip over TLS by itself", case["bare"], case["bare again"]),
+        noise_row("null call over TLS by itself", case["tls"], case["tls again"]),
+        *(
+            PlannedRow(
+                f"{what}; limit: {beside}", "us", case[ours], limit=case[limit],
+                target=None if bound is None else Target(bound, of_limit=True), digits=1,
+            )
+            for what, ours, beside, limit, bound in (
+                ("null call by the Unix socket", "socket",
+                 "a grid of the client's own", "embedded", 1.5),
+                ("bare round trip through a third process (C, spinning)", "relay",
+                 "between two", "pair", None),
+                ("null call over TLS", "tls",
+                 "bare round trip over TLS (C, OpenSSL)", "bare", 1.3),
+            )
+        ),
+    ]  # fmt: skip
     title = "Null call from C to a warm worker of a server on this machine"
-    return Area("server/null", title, (case,), _null_rows, part="null")
-
-
-def _null_rows(samples: Points) -> list[Row]:
-    value = functools.partial(samples.of, _NULL)
-    return [
-        noise_row("bare round trip over TLS by itself", value("bare"), value("bare again")),
-        noise_row("null call over TLS by itself", value("tls"), value("tls again")),
-        Row(
-            "null call by the Unix socket; limit: a grid of the client's own",
-            "us",
-            value("socket"),
-            limit=value("embedded"),
-            target=Target(1.5, of_limit=True),
-            digits=1,
-        ),
-        Row(
-            "bare round trip through a third process (C, spinning); limit: between two",
-            "us",
-            value("relay"),
-            limit=value("pair"),
-            digits=1,
-        ),
-        Row(
-            "null call over TLS; limit: bare round trip over TLS (C, OpenSSL)",
-            "us",
-            value("tls"),
-            limit=value("bare"),
-            target=Target(1.3, of_limit=True),
-            digits=1,
-        ),
-    ]
+    return Area("server/null", title, [case], rows)
 
 
 def argument_area(extent: Extent) -> Area:
     """All sizes, there alone, and there and back."""
     folder, missing = programs()
-    sizes = _SIZES[extent]
     cases = [
         AreaCase(
-            _argument(size, way),
-            arrays,
-            {"folder": folder, "size": size, "way": way},
-            missing=missing,
-            timeout=300,
+            f"{round_amount(size, 'bytes')} {way}", arrays,
+            {"folder": folder, "size": size, "way": way}, missing=missing, timeout=300,
         )
         for way in _WAYS
-        for size in sizes
-    ]
-    title = "Argument of a call from C over TLS; limit: the same bytes over bare TLS (C, OpenSSL)"
-    return Area(
-        "server/argument", title, cases, lambda s: _argument_rows(s, sizes), part="argument"
-    )
-
-
-def _argument(size: int, way: Way) -> str:
-    return f"{round_amount(size, 'bytes')} {way}"
-
-
-def _argument_rows(samples: Points, sizes: tuple[int, ...]) -> list[Row]:
+        for size in _SIZES[extent]
+    ]  # fmt: skip
     rows = []
-    for way in _WAYS:
-        for size in sizes:
-            name = _argument(size, way)
-            bare = samples.of(name, "bare")
-            rows += [
-                noise_row(f"{name}, bare, by itself", bare, samples.of(name, "again")),
-                Row(
-                    name,
-                    "s",
-                    samples.of(name, "ours"),
-                    limit=bare,
-                    target=Target(1 / 0.8, of_limit=True),
-                    digits=5,
-                ),
-            ]
-    return rows
+    for case in cases:
+        row, noise = argument_rows(case, 1 / 0.8)
+        rows += [noise, row]
+    title = "Argument of a call from C over TLS; limit: the same bytes over bare TLS (C, OpenSSL)"
+    return Area("server/argument", title, cases, rows)
 
 
 def first_area(extent: Extent) -> Area:
     """From connecting to the first result."""
     folder, missing = programs()
     arguments = {"folder": folder, "count": _CONNECTIONS[extent]}
-    case = AreaCase(_FIRST, first_calls, arguments, missing=missing)
+    case = AreaCase("first call of a new client", first_calls, arguments, missing=missing)
+    tls, target = case["tls"], Target(_FIRST_CALL)
+    rows = [
+        noise_row("first call over TLS by itself", tls, case["tls again"]),
+        PlannedRow("first call by the Unix socket", "s", case["socket"], digits=5),
+        PlannedRow("first call over TLS", "s", tls, target=target, digits=5),
+    ]
     title = "First call of a new client in C, from connecting to the result; the module is warm"
-    return Area("server/first", title, (case,), _first_rows, part="first")
-
-
-def _first_rows(samples: Points) -> list[Row]:
-    tls = samples.of(_FIRST, "tls")
-    return [
-        noise_row("first call over TLS by itself", tls, samples.of(_FIRST, "tls again")),
-        Row("first call by the Unix socket", "s", samples.of(_FIRST, "socket"), digits=5),
-        Row("first call over TLS", "s", tls, target=Target(_FIRST_CALL), digits=5),
-    ]  # fmt: skip
+    return Area("server/first", title, [case], rows)

@@ -14,7 +14,7 @@ from benchmarks.figures import (
     Area,
     AreaCase,
     Extent,
-    Row,
+    PlannedRow,
     Target,
     Values,
     in_random_order,
@@ -24,7 +24,6 @@ from benchmarks.programs import built_echo
 from benchmarks.requirements import find_program, missing_engine, missing_program
 from benchmarks.server.clients import PROGRAMS, Clients, calls
 from benchmarks.server.latency import programs
-from gridbench.bench.points import Points
 from gridbench.engines.environments import launch_of
 from gridbench.process.children import PYTHON
 from gridbench_testbed.daemons import free_ports
@@ -32,7 +31,7 @@ from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 _MANY = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
 _RATE_SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}
-_OURS, _GRPC, _PYRO, _RAY = "null calls", "gRPC (C++ echo)", "Pyro5", "Ray Serve"
+_GRPC, _PYRO, _RAY = "gRPC (C++ echo)", "Pyro5", "Ray Serve"
 PEERS = (_GRPC, _PYRO, _RAY)
 
 
@@ -147,65 +146,37 @@ def rate_area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
     many, processors = _MANY[extent], os.cpu_count() or 1
     load: dict[str, Any] = {"many": many, "seconds": _RATE_SECONDS[extent]}
     inside = {"folder": folder, **load}
-    each: Mapping[str, _Peer] = {
+    each: dict[str, tuple[Callable[..., Iterator[Values]], dict[str, Any], str]] = {
         _GRPC: (grpc, inside, missing or missing_program("grpc_cpp_plugin", "protoc")),
         _PYRO: (pyro, load, missing_engine("pyro5")),
         _RAY: (ray_serve, load | {"processors": processors}, missing_engine("ray-serve") or
                missing_program("wrk")),
     }  # fmt: skip
-    cases = [
-        AreaCase(_OURS, ours, inside | {"workers": processors}, missing=missing, timeout=300),
-        *(
-            AreaCase(peer, function, arguments, missing=why, timeout=300)
-            for peer, (function, arguments, why) in _of(each, peers)
-        ),
-    ]  # fmt: skip
-    title = f"Null calls per second of 1 client and of {many} at once, {processors} native workers"
-    return Area("server/rate", title, cases, lambda s: _rate_rows(s, many, peers), part="rate")
-
-
-_Peer = tuple[Callable[..., Iterator[Values]], dict[str, Any], str]
-
-
-def _of(each: Mapping[str, _Peer], peers: Sequence[str]) -> Iterator[tuple[str, _Peer]]:
-    return ((name, each[name]) for name in peers)
-
-
-def _rate_rows(samples: Points, many: int, peers: Sequence[str]) -> list[Row]:
-    alone = samples.of(_OURS, "socket 1")
-    rows = [noise_row("one client by itself", alone, samples.of(_OURS, "socket 1 again"))]
+    workers = {"workers": processors}
+    case = AreaCase("null calls", ours, inside | workers, missing=missing, timeout=300)
+    others = []
+    for peer in peers:
+        function, arguments, why = each[peer]
+        others.append(AreaCase(peer, function, arguments, missing=why, timeout=300))
+    rows = [noise_row("one client by itself", case["socket 1"], case["socket 1 again"])]
+    scaling = Target(0.7, at_least=True, of_limit=True)
     for way, what in (
         ("socket", "in C, Unix socket"), ("tls", "in C, TLS"), ("python", "in Python, Unix socket"),
     ):  # fmt: skip
-        one, all_of_them = samples.of(_OURS, f"{way} 1"), samples.of(_OURS, f"{way} many")
-        rows += [
-            Row(f"1 client {what}", "/s", one, digits=0),
-            Row(
-                f"{many} clients {what}; limit: one alone",
-                "/s",
-                all_of_them,
-                limit=one,
-                target=Target(0.7, at_least=True, of_limit=True),
-                digits=0,
-            ),
-        ]
-    for peer in peers:
-        for way in ("socket", "tls") if peer == _GRPC else ("python",):
+        one, every = case[f"{way} 1"], case[f"{way} many"]
+        rows.append(PlannedRow(f"1 client {what}", "/s", one, digits=0))
+        name = f"{many} clients {what}; limit: one alone"
+        rows.append(PlannedRow(name, "/s", every, limit=one, target=scaling, digits=0))
+    as_many = Target(1.0, at_least=True, of_peer=True)
+    shown = {"socket": "Unix socket", "tls": "TLS", "python": "Python"}
+    for other in others:
+        for way in ("socket", "tls") if other.name == _GRPC else ("python",):
             for count, number in (("1", "1 client"), ("many", f"{many} clients")):
-                rows.append(
-                    Row(
-                        f"{number}, {_WAYS[way]}; peer: {peer}",
-                        "/s",
-                        samples.of(_OURS, f"{way} {count}"),
-                        peer=samples.of(peer, f"{way} {count}"),
-                        target=Target(1.0, at_least=True, of_peer=True),
-                        digits=0,
-                    )
-                )
-    return rows
-
-
-_WAYS = {"socket": "Unix socket", "tls": "TLS", "python": "Python"}
+                name = f"{number}, {shown[way]}; peer: {other.name}"
+                mine, theirs = case[f"{way} {count}"], other[f"{way} {count}"]
+                rows.append(PlannedRow(name, "/s", mine, peer=theirs, target=as_many, digits=0))
+    title = f"Null calls per second of 1 client and of {many} at once, {processors} native workers"
+    return Area("server/rate", title, [case, *others], rows)
 
 
 # Part `tasks`: calls of 10 ms of many clients at once, as a share of the ideal, and how fair they
@@ -244,68 +215,25 @@ def tasks_area(extent: Extent) -> Area:
     """Sleeping with a worker for each client, computing with one for each processor."""
     folder, missing = programs()
     clients, processors = _CLIENTS[extent], os.cpu_count() or 1
-    cases = [
-        AreaCase(
-            _name(function),
-            tasks,
-            {
-                "folder": folder,
-                "clients": clients,
-                "seconds": _TASKS_SECONDS[extent],
-                "function": function,
-                "workers": processors if function == "spin" else clients,
-            },
-            missing=missing,
-        )
-        for function in _KINDS
-    ]
-    title = f"Calls of 10 ms of {clients} clients at once, over TLS"
-    return Area("server/tasks", title, cases, _tasks_rows, part="tasks")
-
-
-def _name(function: str) -> str:
-    return f"calls of 10 ms, {_KINDS[function][0]}"
-
-
-def _tasks_rows(samples: Points) -> list[Row]:
-    rows = []
+    cases, rows = [], []
     for function, (what, share, bound) in _KINDS.items():
-        name = _name(function)
-        calls, inside = samples.of(name, "once"), samples.of(name, "once inside")
-        again = samples.of(name, "again")
+        arguments = {
+            "folder": folder, "clients": clients, "seconds": _TASKS_SECONDS[extent],
+            "function": function, "workers": processors if function == "spin" else clients,
+        }  # fmt: skip
+        case = AreaCase(f"calls of 10 ms, {what}", tasks, arguments, missing=missing)
+        cases.append(case)
+        calls, inside, again = case["once"], case["once inside"], case["again"]
         target = Target(bound, at_least=True)
         rows.append(noise_row(f"{what}, by itself", calls, again, digits=3))
         if share == "inside":
-            rows.append(
-                Row(
-                    f"{what}: share of the clients' time inside the function",
-                    "x",
-                    inside,
-                    target=target,
-                    digits=3,
-                )
-            )
-        rows += [
-            Row(
-                f"{what}: calls by the ideal number",
-                "x",
-                calls,
-                target=target if share == "calls" else None,
-                digits=3,
-            ),
-            Row(
-                f"{what}: most calls of a client by the fewest",
-                "x",
-                samples.of(name, "once fairness"),
-                target=Target(_FAIR),
-                digits=3,
-            ),
-            Row(
-                f"{what}: calls lost",
-                "",
-                samples.of(name, "once failed"),
-                target=Target(0),
-                digits=0,
-            ),
-        ]
-    return rows
+            name = f"{what}: share of the clients' time inside the function"
+            rows.append(PlannedRow(name, "x", inside, target=target))
+        name, of_ideal = f"{what}: calls by the ideal number", target if share == "calls" else None
+        rows.append(PlannedRow(name, "x", calls, target=of_ideal))
+        name, fairness = f"{what}: most calls of a client by the fewest", case["once fairness"]
+        rows.append(PlannedRow(name, "x", fairness, target=Target(_FAIR)))
+        name, lost = f"{what}: calls lost", case["once failed"]
+        rows.append(PlannedRow(name, "", lost, target=Target(0), digits=0))
+    title = f"Calls of 10 ms of {clients} clients at once, over TLS"
+    return Area("server/tasks", title, cases, rows)

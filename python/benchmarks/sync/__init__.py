@@ -6,9 +6,6 @@ twice: how far they differ from themselves is the noise of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from benchmarks.figures import Area, Extent
 from benchmarks.sync import instants, services
 
 PARTS = {
@@ -19,9 +16,3 @@ PARTS = {
     "gfarm": services.gfarm_area,
     "redis": services.redis_area,
 }
-
-
-def areas(extent: Extent) -> Iterator[Area]:
-    """One for each part."""
-    for make in PARTS.values():
-        yield make(extent)

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target, Values, noise_row
+from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Target, Values, noise_row
 from benchmarks.requirements import launch_with_benchmarks, missing_engine, missing_sshd, output_of
-from gridbench.bench.points import Points
 from gridbench.formats import as_given
 from gridbench.hosts.host_group import HostGroup, open_hosts
 from gridbench.hosts.hosts_file import HostChoice
@@ -107,9 +106,8 @@ def _no_check() -> None:
 
 # Part `null`: tasks that end at once, all on this machine: skew of their begin, and their span.
 
-_NULL_WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 56, Extent.FULL: 56}
+_WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 56, Extent.FULL: 56}
 _NULL_REPEATS = {Extent.TRIAL: 2, Extent.USUAL: 5, Extent.FULL: 9}
-_NULL_CASE = "null tasks at one instant"
 
 
 def started(workers: int, repeats: int) -> Values:
@@ -132,33 +130,28 @@ def started(workers: int, repeats: int) -> Values:
 
 def null_area(extent: Extent) -> Area:
     """One case."""
-    workers, repeats = _NULL_WORKERS[extent], _NULL_REPEATS[extent]
-    case = AreaCase(_NULL_CASE, started, {"workers": workers, "repeats": repeats})  # fmt: skip
-    title = f"{workers} null tasks on this machine, real processes; medians of {repeats} rounds"
-    return Area("sync/null", title, (case,), _null_rows, part="null")
-
-
-def _null_rows(samples: Points) -> list[Row]:
+    workers, repeats = _WORKERS[extent], _NULL_REPEATS[extent]
+    arguments = {"workers": workers, "repeats": repeats}
+    case = AreaCase("null tasks at one instant", started, arguments)
     rows = []
     for quantity, what, bound in (
         ("span", "first instruction to last exit", 0.010),
         ("skew", "start skew", 0.001),
     ):
-        ours = samples.of(_NULL_CASE, f"entry {quantity}")
+        ours, inside = case[f"entry {quantity}"], case[f"exec {quantity}"]
         rows += [
-            noise_row(f"{what}, by itself", ours, samples.of(_NULL_CASE, f"again {quantity}")),
-            Row(f"{what}, held at entry", "s", ours, target=Target(bound), digits=5),
-            Row(f"{what}, exec inside", "s", samples.of(_NULL_CASE, f"exec {quantity}"), digits=5),
+            noise_row(f"{what}, by itself", ours, case[f"again {quantity}"]),
+            PlannedRow(f"{what}, held at entry", "s", ours, target=Target(bound), digits=5),
+            PlannedRow(f"{what}, exec inside", "s", inside, digits=5),
         ]
-    return rows
+    title = f"{workers} null tasks on this machine, real processes; medians of {repeats} rounds"
+    return Area("sync/null", title, [case], rows)
 
 
 # Part `simultaneity`: the share of the span in which all tasks run, of tasks that sleep.
 
-_SIMULTANEITY_WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 56, Extent.FULL: 56}
 _SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 1.0, Extent.FULL: 1.0}
-_SIMULTANEITY_REPEATS = {Extent.TRIAL: 1, Extent.USUAL: 3, Extent.FULL: 5}
-_SIMULTANEITY_CASE = "tasks that sleep"
+_REPEATS = {Extent.TRIAL: 1, Extent.USUAL: 3, Extent.FULL: 5}
 
 
 def simultaneous(workers: int, seconds: float, repeats: int) -> Values:
@@ -173,31 +166,16 @@ def simultaneous(workers: int, seconds: float, repeats: int) -> Values:
 
 def simultaneity_area(extent: Extent) -> Area:
     """One case."""
-    workers, seconds, repeats = (
-        _SIMULTANEITY_WORKERS[extent],
-        _SECONDS[extent],
-        _SIMULTANEITY_REPEATS[extent],
-    )
+    workers, seconds, repeats = _WORKERS[extent], _SECONDS[extent], _REPEATS[extent]
     arguments = {"workers": workers, "seconds": seconds, "repeats": repeats}
-    case = AreaCase(_SIMULTANEITY_CASE, simultaneous, arguments)
-    title = f"{workers} tasks of {as_given(seconds)} on this machine; medians of {repeats} rounds"
-    return Area("sync/simultaneity", title, (case,), _simultaneity_rows, part="simultaneity")
-
-
-def _simultaneity_rows(samples: Points) -> list[Row]:
-    ours = samples.of(_SIMULTANEITY_CASE, "ours share")
-    return [
-        noise_row(
-            "the share, by itself", ours, samples.of(_SIMULTANEITY_CASE, "again share"), digits=4
-        ),
-        Row(
-            "share of the span in which all run",
-            "",
-            ours,
-            target=Target(0.99, at_least=True),
-            digits=4,
-        ),
+    case = AreaCase("tasks that sleep", simultaneous, arguments)
+    ours, target = case["ours share"], Target(0.99, at_least=True)
+    rows = [
+        noise_row("the share, by itself", ours, case["again share"], digits=4),
+        PlannedRow("share of the span in which all run", "", ours, target=target, digits=4),
     ]
+    title = f"{workers} tasks of {as_given(seconds)} on this machine; medians of {repeats} rounds"
+    return Area("sync/simultaneity", title, [case], rows)
 
 
 # Part `hosts`: the same instant on many hosts, beside parallel ssh, and MPI's barrier on this
@@ -207,9 +185,7 @@ def _simultaneity_rows(samples: Points) -> list[Row]:
 
 _SIZES = {Extent.TRIAL: (2, 1), Extent.USUAL: (8, 7), Extent.FULL: (8, 7)}
 """Hosts, and workers of each."""
-_HOSTS_REPEATS = {Extent.TRIAL: 1, Extent.USUAL: 3, Extent.FULL: 5}
 _ALLOWED = 0.001  # seconds, and what is not known of the clocks
-_OURS, _PSSH, _XARGS, _BARRIER = "ours on hosts", "pssh", "xargs with ssh", "mpirun, a barrier"
 _STAMPS = "date +%s%N; date +%s%N"
 """For a shell: its begin and its end, nanoseconds."""
 _LIMIT = 120.0  # seconds for a peer
@@ -238,11 +214,9 @@ def ours(hosts: int, each: int, repeats: int) -> Values:
 def pssh(hosts: int, each: int, repeats: int) -> Values:
     """The same of `parallel-ssh`, with as many logins at once."""
 
-    def command(rig: Rig, folder: Path) -> list[str]:
-        names = folder / "hosts"
-        names.write_text("".join(f"node{number}\n" for number in rig.nodes for _ in range(each)))
-        options = ["-h", str(names), "-p", str(hosts * each), "-t", "0", "-i"]
-        return ["parallel-ssh", *options, "-x", shlex.join(["-F", str(rig.config)]), _STAMPS]
+    def command(names: str, config: str) -> list[str]:
+        options = ["-h", names, "-p", str(hosts * each), "-t", "0", "-i"]
+        return ["parallel-ssh", *options, "-x", shlex.join(["-F", config]), _STAMPS]
 
     return _by_ssh(command, hosts, each, repeats)
 
@@ -250,11 +224,9 @@ def pssh(hosts: int, each: int, repeats: int) -> Values:
 def xargs(hosts: int, each: int, repeats: int) -> Values:
     """The same of `xargs` that runs as many `ssh` at once."""
 
-    def command(rig: Rig, folder: Path) -> list[str]:
-        names = folder / "hosts"
-        names.write_text("".join(f"node{number}\n" for number in rig.nodes for _ in range(each)))
-        options = ["-a", str(names), "-P", str(hosts * each), "-I", "{}"]
-        return ["xargs", *options, "ssh", "-n", "-F", str(rig.config), "{}", _STAMPS]
+    def command(names: str, config: str) -> list[str]:
+        options = ["-a", names, "-P", str(hosts * each), "-I", "{}"]
+        return ["xargs", *options, "ssh", "-n", "-F", config, "{}", _STAMPS]
 
     return _by_ssh(command, hosts, each, repeats)
 
@@ -270,10 +242,13 @@ def barrier(ranks: int, repeats: int) -> Values:
 
 
 def _by_ssh(
-    command: Callable[[Rig, Path], list[str]], hosts: int, each: int, repeats: int
+    command: Callable[[str, str], list[str]], hosts: int, each: int, repeats: int
 ) -> Values:
+    """`command`: of a file with a line for each login, and ssh's configuration."""
     with Rig(hosts) as rig, tempfile.TemporaryDirectory(prefix="gridbench-ssh-") as folder:
-        made = command(rig, Path(folder))
+        names = Path(folder, "hosts")
+        names.write_text("".join(f"node{number}\n" for number in rig.nodes for _ in range(each)))
+        made = command(str(names), str(rig.config))
 
         def stamped() -> Values:
             return _apart([output_of(made, dict(os.environ), _LIMIT)], hosts * each)
@@ -294,62 +269,45 @@ def _apart(printed: Iterable[str], tasks: int) -> Values:
 def hosts_area(extent: Extent) -> Area:
     """A case for ours and for each peer."""
     hosts, each = _SIZES[extent]
-    sizes = {"hosts": hosts, "each": each, "repeats": _HOSTS_REPEATS[extent]}
-    no_hosts = missing_sshd()
+    repeats, no_hosts = _REPEATS[extent], missing_sshd()
     no_pssh = no_hosts
     if lacking("parallel-ssh"):
         no_pssh = "`parallel-ssh` is not installed: scripts/ensure-pssh does that"
-    ranks = {"ranks": hosts * each, "repeats": _HOSTS_REPEATS[extent]}
-    cases = (
-        AreaCase(_OURS, ours, sizes, missing=no_hosts, timeout=300),
-        AreaCase(_PSSH, pssh, sizes, missing=no_pssh, timeout=300),
-        AreaCase(_XARGS, xargs, sizes, missing=no_hosts, timeout=300),
-        AreaCase(_BARRIER, barrier, ranks, missing=missing_engine("mpi"), timeout=300),
-    )
+    sizes = {"hosts": hosts, "each": each, "repeats": repeats}
+    ranks = {"ranks": hosts * each, "repeats": repeats}
+    ssh = ("pssh", pssh, no_pssh), ("xargs with ssh", xargs, no_hosts)
+    case = AreaCase("ours on hosts", ours, sizes, missing=no_hosts, timeout=300)
+    by_ssh = [AreaCase(name, made, sizes, missing=why, timeout=300) for name, made, why in ssh]
+    why = missing_engine("mpi")
+    mpi = AreaCase("mpirun, a barrier", barrier, ranks, missing=why, timeout=300)
+    skew, on_one_clock, bound = case["stamps skew"], case["null true"], Target(1.0, of_limit=True)
+    rows = [
+        PlannedRow(
+            "start skew of null tasks, on corrected clocks", "s", case["null skew"],
+            limit=case["null allowed"], target=bound, digits=5,
+        ),
+        PlannedRow("the same on the one clock of all", "s", on_one_clock, digits=5),
+        PlannedRow(
+            "first instruction to last exit of null tasks", "s", case["null span"], digits=5
+        ),
+        noise_row("skew of what `date` prints, ours by itself", skew, case["again skew"]),
+        *(
+            PlannedRow(
+                f"{what}; peer: {peer.name}", "s", case[quantity], peer=peer[quantity], digits=5
+            )
+            for peer in by_ssh
+            for what, quantity in (
+                ("skew of what `date` prints", "stamps skew"),
+                ("first `date` to the last one's end", "stamps span"),
+            )
+        ),
+        PlannedRow(
+            f"start skew on the one clock; peer: {mpi.name}, on this machine", "s", on_one_clock,
+            peer=mpi["skew"], digits=5,
+        ),
+    ]  # fmt: skip
     title = (
-        f"{hosts * each} tasks on {hosts} hosts by ssh; medians of {_HOSTS_REPEATS[extent]} rounds;"
+        f"{hosts * each} tasks on {hosts} hosts by ssh; medians of {repeats} rounds;"
         " limit: 1 ms and the uncertainty of the clocks"
     )
-    return Area("sync/hosts", title, cases, _hosts_rows, part="hosts")
-
-
-def _hosts_rows(samples: Points) -> list[Row]:
-    skew, span = samples.of(_OURS, "stamps skew"), samples.of(_OURS, "stamps span")
-    rows = [
-        Row(
-            "start skew of null tasks, on corrected clocks",
-            "s",
-            samples.of(_OURS, "null skew"),
-            limit=samples.of(_OURS, "null allowed"),
-            target=Target(1.0, of_limit=True),
-            digits=5,
-        ),
-        Row("the same on the one clock of all", "s", samples.of(_OURS, "null true"), digits=5),
-        Row(
-            "first instruction to last exit of null tasks",
-            "s",
-            samples.of(_OURS, "null span"),
-            digits=5,
-        ),
-        noise_row(
-            "skew of what `date` prints, ours by itself", skew, samples.of(_OURS, "again skew")
-        ),
-    ]
-    for peer in (_PSSH, _XARGS):
-        for what, series, quantity in (
-            ("skew of what `date` prints", skew, "stamps skew"),
-            ("first `date` to the last one's end", span, "stamps span"),
-        ):
-            rows.append(
-                Row(f"{what}; peer: {peer}", "s", series, peer=samples.of(peer, quantity), digits=5)
-            )
-    rows.append(
-        Row(
-            f"start skew on the one clock; peer: {_BARRIER}, on this machine",
-            "s",
-            samples.of(_OURS, "null true"),
-            peer=samples.of(_BARRIER, "skew"),
-            digits=5,
-        )
-    )
-    return rows
+    return Area("sync/hosts", title, [case, *by_ssh, mpi], rows)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import statistics
 import tempfile
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 from benchmarks.curves import SvgLine, curves
-from benchmarks.figures import Area, AreaCase, Extent, Row, Values, noise_row
+from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Values, noise_row
 from benchmarks.sync.instants import Seen, medians, workers_at
 from gridbench.bench.points import Points
 from gridbench_testbed.daemons import lacking
@@ -48,47 +47,25 @@ def files_area(extent: Extent) -> Area:
     """A case for each place and number of workers."""
     counts, size, repeats = _FILES_WORKERS[extent], _SIZE[extent], _FILES_REPEATS[extent]
     missing = mounts.why_no_passthrough()
-    cases = [
-        AreaCase(
-            _files_name(place, workers),
-            moved,
-            {"place": place, "workers": workers, "size": size, "repeats": repeats},
-            missing=missing if place == "fuse" else "",
-            timeout=600,
-        )
-        for place in _PLACES
-        for workers in counts
-    ]
-    title = f"A file of {size} MiB of each worker, written with fsync and read, bytes of all"
-    return Area("sync/files", title, tuple(cases), lambda s: _files_rows(s, counts), part="files")
-
-
-def _files_name(place: str, workers: int) -> str:
-    return f"files of {workers} on {_PLACES[place]}"
-
-
-def _files_rows(samples: Points, counts: Sequence[int]) -> list[Row]:
-    rows = []
+    cases, rows = [], []
     for place, where in _PLACES.items():
-        for phase, what in (("write", "written to"), ("read", "read from")):
-            for workers in counts:
-                name = _files_name(place, workers)
-                once = samples.of(name, f"once {phase}")
-                again = samples.of(name, f"again {phase}")
-                rows.append(
-                    Row(f"{what} {where}, workers: {workers}", "MB/s", once.scaled(1e-6), digits=1)
-                )
+        own = {
+            workers: AreaCase(
+                f"files of {workers} on {where}", moved,
+                {"place": place, "workers": workers, "size": size, "repeats": repeats},
+                missing=missing if place == "fuse" else "", timeout=600,
+            )
+            for workers in counts
+        }  # fmt: skip
+        cases += own.values()
+        for phase, way in (("write", "written to"), ("read", "read from")):
+            for workers, case in own.items():
+                what, once = f"{way} {where}, workers: {workers}", case[f"once {phase}"]
+                rows.append(PlannedRow(what, "MB/s", once * 1e-6, digits=1))
                 if workers == counts[-1]:
-                    noise = once.difference_to(again)
-                    rows.append(
-                        Row(
-                            f"noise: {what} {where}, workers: {workers}, by itself",
-                            "x",
-                            noise,
-                            digits=2,
-                        )
-                    )
-    return rows
+                    rows.append(noise_row(f"{what}, by itself", once, case[f"again {phase}"]))
+    title = f"A file of {size} MiB of each worker, written with fsync and read, bytes of all"
+    return Area("sync/files", title, cases, rows)
 
 
 # Part `gfarm`: directories that all workers make, each through a mount of its own, the same number
@@ -101,7 +78,6 @@ _KEPT: dict[Backend, str] = {
     "none": "no database, no journal",
     "postgresql": "PostgreSQL, synchronous journal",
 }
-_AGAIN = ", again"
 
 
 def made(backend: Backend, workers: int, total: int) -> Values:
@@ -123,66 +99,36 @@ def made(backend: Backend, workers: int, total: int) -> Values:
 def gfarm_area(extent: Extent) -> Area:
     """A case for each number of workers and for what the metadata server keeps."""
     counts, total = _GFARM_WORKERS[extent], _TOTAL[extent]
-    cases = [
-        AreaCase(
-            _gfarm_name(backend, workers) + more,
-            made,
+    every, rows = [], []
+    of_kept: dict[str, list[AreaCase]] = {}
+
+    def case_of(backend: Backend, workers: int, more: str = "") -> AreaCase:
+        return AreaCase(
+            f"mkdir in Gfarm by {workers}; {_KEPT[backend]}{more}", made,
             {"backend": backend, "workers": workers, "total": total},
-            missing=gfarm.why_not(backend),
-            most_runs=3,
-            timeout=300,
-        )
-        for backend in _KEPT
-        for workers in counts
-        for more in (("", _AGAIN) if workers == counts[0] else ("",))
-    ]
-    return Area(
-        "sync/gfarm",
-        f"{total:,} directories in Gfarm, made by all workers together, a mount for each",
-        tuple(cases),
-        lambda samples: _gfarm_rows(samples, counts),
-        part="gfarm",
-        picture=lambda samples: _picture(samples, counts),
-    )
+            missing=gfarm.why_not(backend), most_runs=3, timeout=300,
+        )  # fmt: skip
 
-
-def _gfarm_name(backend: Backend, workers: int) -> str:
-    return f"mkdir in Gfarm by {workers}; {_KEPT[backend]}"
-
-
-def _gfarm_rows(samples: Points, counts: Sequence[int]) -> list[Row]:
-    rows = []
     for backend, kept in _KEPT.items():
-        first = _gfarm_name(backend, counts[0])
-        again = samples.of(first + _AGAIN, "rate")
+        cases = of_kept[kept] = [case_of(backend, workers) for workers in counts]
+        again = case_of(backend, counts[0], ", again")
+        every += [cases[0], again, *cases[1:]]
         what = f"mkdir, workers: {counts[0]}; {kept}, by itself"
-        rows.append(noise_row(what, samples.of(first, "rate"), again))
-        for workers in counts:
-            name = _gfarm_name(backend, workers)
-            what = f"mkdir, workers: {workers}; {kept}"
-            rows += [
-                Row(what, "/s", samples.of(name, "rate"), digits=0),
-                Row(
-                    f"time of one (median), workers: {workers}; {kept}",
-                    "us",
-                    samples.of(name, "latency").scaled(1e6),
-                    digits=0,
-                ),
-            ]
-    return rows
+        rows.append(noise_row(what, cases[0]["rate"], again["rate"]))
+        for workers, case in zip(counts, cases, strict=True):
+            what, taken = f"workers: {workers}; {kept}", case["latency"] * 1e6
+            rows.append(PlannedRow(f"mkdir, {what}", "/s", case["rate"], digits=0))
+            rows.append(PlannedRow(f"time of one (median), {what}", "us", taken, digits=0))
 
+    def picture(points: Points) -> str:
+        lines = [
+            SvgLine(kept, counts, [case["rate"].of(points).median for case in cases], number)
+            for number, (kept, cases) in enumerate(of_kept.items())
+        ]
+        return curves("mkdir in Gfarm over workers", "workers", "operations/s", lines)
 
-def _picture(samples: Points, counts: Sequence[int]) -> str:
-    lines = [
-        SvgLine(
-            kept,
-            counts,
-            [samples.of(_gfarm_name(backend, n), "rate").median for n in counts],
-            number,
-        )
-        for number, (backend, kept) in enumerate(_KEPT.items())
-    ]
-    return curves("mkdir in Gfarm over workers", "workers", "operations/s", lines)
+    title = f"{total:,} directories in Gfarm, made by all workers together, a mount for each"
+    return Area("sync/gfarm", title, every, rows, picture=picture)
 
 
 # Part `redis`: Redis' own benchmark as the task, with a connection for each worker.
@@ -221,37 +167,16 @@ def redis_area(extent: Extent) -> Area:
     missing = redis.why_not()
     if lacking(_PROGRAM):
         missing = f"`{_PROGRAM}` is not installed: scripts/ensure-redis does that"
-    cases = [
-        AreaCase(
-            _redis_name(workers),
-            asked,
-            {"workers": workers, "requests": requests, "repeats": repeats},
-            missing=missing,
-            timeout=300,
-        )
-        for workers in counts
-    ]
-    title = f"`{_PROGRAM}` of each worker at one Redis: {requests:,} times SET, one by one"
-    return Area("sync/redis", title, tuple(cases), lambda s: _redis_rows(s, counts), part="redis")
-
-
-def _redis_name(workers: int) -> str:
-    return f"Redis asked by {workers}"
-
-
-def _redis_rows(samples: Points, counts: Sequence[int]) -> list[Row]:
-    rows = []
+    cases, rows = [], []
     for workers in counts:
-        name = _redis_name(workers)
-        once, again = samples.of(name, "once rate"), samples.of(name, "again rate")
+        arguments = {"workers": workers, "requests": requests, "repeats": repeats}
+        case = AreaCase(f"Redis asked by {workers}", asked, arguments, missing=missing, timeout=300)
+        cases.append(case)
+        what, once, taken = f"workers: {workers}", case["once rate"], case["once latency"]
         rows += [
-            Row(f"requests, workers: {workers}", "/s", once, digits=0),
-            Row(
-                f"time of one (median), workers: {workers}",
-                "us",
-                samples.of(name, "once latency"),
-                digits=0,
-            ),
-            noise_row(f"requests, workers: {workers}, by itself", once, again),
+            PlannedRow(f"requests, {what}", "/s", once, digits=0),
+            PlannedRow(f"time of one (median), {what}", "us", taken, digits=0),
+            noise_row(f"requests, {what}, by itself", once, case["again rate"]),
         ]
-    return rows
+    title = f"`{_PROGRAM}` of each worker at one Redis: {requests:,} times SET, one by one"
+    return Area("sync/redis", title, cases, rows)

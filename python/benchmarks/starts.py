@@ -1,8 +1,8 @@
 """Area `starts`: how long engines take to start, in gridbench and in a plain script of ten lines.
 
 An engine that starts more slowly in gridbench than its users know it would be compared unfairly.
-The scripts in plain/ start each engine in its usual way and have as many tasks done on as many
-workers. They import the engine before the clock starts, as gridbench does.
+plain_starts.py starts each engine in its usual way, and has as many tasks done on as many workers.
+It imports the engine before the clock starts, as gridbench does.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
-from benchmarks.figures import Area, AreaCase, Extent, Row, Target
+from benchmarks import plain_starts
+from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Target
+from benchmarks.plain_starts import STARTS
 from gridbench.bench.client import EngineClient
-from gridbench.bench.points import Points
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine
 from gridbench.formats import as_given
@@ -50,14 +50,13 @@ def in_gridbench(engine: str, place: str, workers: int, seconds: float) -> dict[
 
 def in_a_script(engine: str, workers: int, seconds: float) -> dict[str, float]:
     """What the engine's plain script prints: seconds for the same."""
-    script = Path(__file__).parent / "plain" / f"{engine}-start.py"
     # Engines leave files where they live. A short name, as Ray has sockets far below it.
     with tempfile.TemporaryDirectory(prefix="gb-", ignore_cleanup_errors=True) as folder:
         # Programs of its own are found by an engine as in an environment that was activated.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         places = dict.fromkeys(("HOME", "TMPDIR", "RAY_TMPDIR"), folder) | {"PATH": path}
         ended = subprocess.run(
-            [sys.executable, str(script), str(workers), str(seconds)],
+            [sys.executable, plain_starts.__file__, engine, str(workers), str(seconds)],
             env=os.environ | places | MPI_SETTINGS, cwd=folder,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )  # fmt: skip
@@ -69,53 +68,34 @@ def in_a_script(engine: str, workers: int, seconds: float) -> dict[str, float]:
 
 _WORKERS = {Extent.TRIAL: 2, Extent.USUAL: 16, Extent.FULL: 16}
 _SECONDS = 0.1
-_ENDING = "-start.py"
 _BOUND = 1.1
 """How many times the script's seconds an engine may take in gridbench."""
 
 
-def engines() -> list[str]:
-    """Those that have a script, by name."""
-    folder = files(__name__) / "plain"
-    return sorted(one.name.removesuffix(_ENDING) for one in folder.iterdir() if one.is_file())
-
-
 def area(extent: Extent) -> Area:
     """Engines that are not installed are left out."""
-    here = [name for name in engines() if _is_here(name)]
+    here = [name for name in sorted(STARTS) if _is_here(name)]
     return area_of(here, _WORKERS[extent], runs=None if extent is Extent.FULL else 3)
 
 
 def area_of(names: Sequence[str], workers: int, *, runs: int | None) -> Area:
     """These engines, with so many workers and tasks."""
-    cases = [
-        AreaCase(
-            _name(engine, way),
-            function,
-            {"engine": engine, "workers": workers, "seconds": _SECONDS} | more,
-            python_of=engine,
-            most_runs=runs,
-            timeout=LIMIT,
-        )
-        for engine in names
-        for way, function, more in (
-            ("gridbench", in_gridbench, {"place": find_engine(engine).value}),
-            ("script", in_a_script, {}),
-        )
-    ]
-
-    def rows(points: Points) -> list[Row]:
-        return [
-            Row(
-                engine,
-                "s",
-                points.of(_name(engine, "gridbench"), "seconds"),
-                peer=points.of(_name(engine, "script"), "seconds"),
-                target=Target(_BOUND, of_peer=True),
+    cases, rows = [], []
+    for engine in names:
+        ours, script = (
+            AreaCase(
+                f"start of {engine}, {way}", function,
+                {"engine": engine, "workers": workers, "seconds": _SECONDS} | more,
+                python_of=engine, most_runs=runs, timeout=LIMIT,
             )
-            for engine in names
-        ]
-
+            for way, function, more in (
+                ("gridbench", in_gridbench, {"place": find_engine(engine).value}),
+                ("script", in_a_script, {}),
+            )
+        )  # fmt: skip
+        cases += [ours, script]
+        bound, peer = Target(_BOUND, of_peer=True), script["seconds"]
+        rows.append(PlannedRow(engine, "s", ours["seconds"], peer=peer, target=bound))
     title = (
         f"Engines in gridbench: from nothing until {workers} workers have done a task of"
         f" {as_given(_SECONDS)} each; peer: a plain script of ten lines"
@@ -126,7 +106,3 @@ def area_of(names: Sequence[str], workers: int, *, runs: int | None) -> Area:
 def _is_here(engine: str) -> bool:
     own = environment(engine)
     return own is None or own.state().kind == "installed"
-
-
-def _name(engine: str, way: str) -> str:
-    return f"start of {engine}, {way}"
