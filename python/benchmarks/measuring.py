@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from benchmarks.figures import Area, AreaCase, Values
-from benchmarks.requirements import launch_with_benchmarks
+from benchmarks.programs import launch_with_benchmarks
 from gridbench.bench.points import DataPoint, Points
 from gridbench.bench.session import Item, Limits, RepeatBudget, Runner, Session
 from gridbench.engines.environments import our_launch

@@ -1,4 +1,4 @@
-"""Compiled programs of the areas, the servers that they call, and bare connections beside them."""
+"""What areas need: compiled programs, servers, bare connections, and what this machine lacks."""
 
 from __future__ import annotations
 
@@ -6,47 +6,45 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from gridbench.bench.programs import compile_c, compiler_options, new_folder, numbers, run_compiler
+from gridbench.engines.environments import environment, folder_with, launch_of
 from gridbench.engines.gridrpc_engines import servers_in
 from gridbench.errors import InputError
-from gridbench_testbed.links.network import Network, ip_environment
+from gridbench.formats import as_given
+from gridbench.process.children import PythonLaunch
+from gridbench.process.leftovers import Leftovers
+from gridbench_testbed.links import sshd
+from gridbench_testbed.links.network import Network, ip_environment, uninterrupted
+
+FOLDER = Path(__file__).parent
+NATIVE = FOLDER / "native"
+"""Sources in C and C++, and what they are compiled with."""
 
 
 @cache
-def built_for_hosts() -> Path:
-    """The folder with the programs `wire` and `far`, and the module `gridbench_hosts`.
-
-    Raises InputError when a compiler or a library is missing.
-    """
-    folder, source = new_folder(), files("benchmarks.hosts") / "native"
-    compile_c(source / "wire.c", folder, "-lssl", "-lcrypto")
-    compile_c(source / "far.c", folder, *compiler_options())
-    run_compiler(
-        [Path(sys.prefix) / "bin" / "gridrpc", "compile", source / "hosts.idl", "-o", folder]
-    )
-    return folder
-
-
-@cache
-def built_for_server() -> Path:
-    """The same folder, with the program `load` and the module `gridbench_server` beside them.
-
-    Raises InputError when a compiler or a library is missing.
-    """
-    folder, source = built_for_hosts(), files("benchmarks.server") / "programs"
-    compile_c(source / "load.c", folder, *compiler_options(), "-lm")
-    run_compiler(
-        [Path(sys.prefix) / "bin" / "gridrpc", "compile", source / "server.idl", "-o", folder]
-    )
-    return folder
+def programs() -> tuple[str, str]:
+    """The folder with the programs `wire`, `far` and `load` and the modules `gridbench_hosts` and
+    `gridbench_server`, and why there is none."""
+    folder = new_folder()
+    try:
+        compile_c(NATIVE / "wire.c", folder, "-lssl", "-lcrypto")
+        for program in ("far", "load"):
+            compile_c(NATIVE / f"{program}.c", folder, *compiler_options(), "-lm")
+        for module in ("hosts", "server"):
+            gridrpc = Path(sys.prefix, "bin", "gridrpc")
+            run_compiler([gridrpc, "compile", NATIVE / f"{module}.idl", "-o", folder])
+    except InputError as error:
+        return "", str(error)
+    return str(folder), ""
 
 
 def built_echo(folder: Path) -> Path:
@@ -54,7 +52,7 @@ def built_echo(folder: Path) -> Path:
 
     Raises InputError when a compiler or a library is missing.
     """
-    program, source = folder / "echo", files("benchmarks.server") / "programs"
+    program = folder / "echo"
     if not program.exists():
         plugin = shutil.which("grpc_cpp_plugin") or "grpc_cpp_plugin"
         places = f"--cpp_out={folder}", f"--grpc_out={folder}"
@@ -63,10 +61,10 @@ def built_echo(folder: Path) -> Path:
         libraries = ["-Wl,--copy-dt-needed-entries", "-lgrpc++", "-lprotobuf"]
         compiler = os.environ.get("CXX", "c++")
         run_compiler(
-            ["protoc", f"-I{source}", *places, f"--plugin=protoc-gen-grpc={plugin}", "echo.proto"]
+            ["protoc", f"-I{NATIVE}", *places, f"--plugin=protoc-gen-grpc={plugin}", "echo.proto"]
         )
         options = ["-O2", "-std=c++17", f"-I{folder}", "-o", f"{program}.new"]
-        run_compiler([compiler, *options, source / "echo.cc", *made, *libraries])
+        run_compiler([compiler, *options, NATIVE / "echo.cc", *made, *libraries])
         Path(f"{program}.new").rename(program)
     return program
 
@@ -75,14 +73,6 @@ Kind = Literal["tcp", "tls"]
 ENCRYPTION: dict[Kind, str] = {"tcp": "none", "tls": "tls"}
 """Server options for each kind of connection."""
 LOOPBACK = "127.0.0.1"
-
-
-def programs() -> tuple[str, str]:
-    """The folder with the programs and the module, and why there is none."""
-    try:
-        return str(built_for_hosts()), ""
-    except InputError as error:
-        return "", str(error)
 
 
 def local(hosts: int, workers: int, kind: Kind) -> str:
@@ -147,3 +137,76 @@ class Wire:
         trace: TracebackType | None,
     ) -> None:
         self._server.communicate()
+
+
+def launch_with_benchmarks(engine: str) -> PythonLaunch:
+    """An engine's Python, with this package on its path. InputError if there is none."""
+    launch = launch_of(engine)
+    own = environment(engine)
+    if own is None:  # it is this Python
+        return launch
+    path = [launch.variables["PYTHONPATH"], folder_with(own.root, Path(__file__).resolve().parent)]
+    variables = {**launch.variables, "PYTHONPATH": os.pathsep.join(map(str, path))}
+    return replace(launch, variables=variables)
+
+
+def missing_engine(name: str) -> str:
+    """Why an engine's environment cannot be used, with a remedy; empty if it can."""
+    try:
+        if (own := environment(name)) is not None:
+            own.require()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def missing_program(*names: str) -> str:
+    """Which of these programs is not installed, with a remedy; empty if all are."""
+    absent = [name for name in names if not find_program(name)]
+    return f"`{absent[0]}` is not installed\nhint: `make rpc-peers` does that" if absent else ""
+
+
+def find_program(name: str) -> str:
+    """The path of a program of the system or of this Python's folder; empty: there is none."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix, "bin"))])
+    return shutil.which(name, path=path) or ""
+
+
+def missing_links() -> str:
+    """Why links of known rate cannot be emulated here; empty if they can."""
+    try:
+        with Network(1, 1e9):
+            return ""
+    except InputError as error:
+        return str(error)
+
+
+def missing_sshd() -> str:
+    """Why hosts with sshds cannot be emulated here; empty if they can."""
+    why = sshd.why_not()
+    remedy = "run as root; `scripts/ensure-sshd` installs OpenSSH and iproute2"
+    return f"{why}\nhint: {remedy}" if why else ""
+
+
+def output_of(command: list[str], variables: dict[str, str], limit: float) -> str:
+    """Run a peer for at most `limit` seconds; returns what it prints. RuntimeError if it fails.
+
+    Processes that it started are ended.
+    """
+    with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
+        started = subprocess.Popen(
+            command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+        )
+        try:
+            output, _ = started.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"did not end in {as_given(limit)}") from None
+        finally:
+            # A peer that is over its limit gets no time to end, nor do its processes.
+            with uninterrupted():
+                leftovers.end(started, patience=5.0 if started.poll() is not None else 0.0)
+        errors.seek(0)
+        if started.returncode != 0:
+            lines = [line.strip() for line in errors.read().splitlines() if line.strip()]
+            raise RuntimeError(f"ended with {started.returncode}: {' / '.join(lines[-4:])}")
+    return output.decode("utf-8", "replace")

@@ -5,14 +5,33 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks import batch, data, hosts, libraries, maps, modules, server, starts, sync
+from benchmarks import (
+    cluster_starts,
+    cluster_tasks,
+    data_operations,
+    data_scenarios,
+    hosts_calls,
+    hosts_peers,
+    hosts_workers,
+    libraries,
+    maps,
+    modules,
+    server_clients,
+    server_inference,
+    server_latency,
+    server_throughput,
+    starts,
+    sync_instants,
+    sync_services,
+)
 from benchmarks.figures import Area, AreaCase, Extent, Row
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of, print_area
@@ -35,20 +54,60 @@ from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.series import Series
 from gridbench.terminal import say
 
-AREAS: dict[str, Iterable[Callable[[Extent], Area]]] = {
-    "grain": [maps.grain_area],
-    "modules": [modules.area],
-    "large": [maps.large_area],
-    "libraries": [libraries.area],
-    "journal": [maps.journal_area],
-    "starts": [starts.area],
-    "hosts": hosts.PARTS.values(),
-    "cluster": batch.PARTS.values(),
-    "sync": sync.PARTS.values(),
-    "data": data.PARTS.values(),
-    "server": server.PARTS.values(),
+AREAS: dict[str, Mapping[str, Callable[[Extent], Area]]] = {
+    "grain": {"": maps.grain_area},
+    "modules": {"": modules.area},
+    "large": {"": maps.large_area},
+    "libraries": {"": libraries.area},
+    "journal": {"": maps.journal_area},
+    "starts": {"": starts.area},
+    "hosts": {
+        "null": hosts_calls.null_area,
+        "argument": hosts_calls.argument_area,
+        "map": hosts_calls.map_area,
+        "shared": hosts_peers.shared_area,
+        "peers": hosts_peers.peers_area,
+        "start": hosts_workers.start_area,
+        "many": hosts_workers.many_area,
+        "distance": hosts_calls.distance_area,
+    },
+    "cluster": {
+        "start-workers": cluster_starts.start_area,
+        "slurm-tasks": cluster_tasks.on_slurm,
+        "gridengine-tasks": cluster_tasks.on_grid_engine,
+        "jobs": cluster_tasks.jobs_area,
+        "numbers": cluster_starts.numbers_area,
+    },
+    "sync": {
+        "null": sync_instants.null_area,
+        "hosts": sync_instants.hosts_area,
+        "simultaneity": sync_instants.simultaneity_area,
+        "files": sync_services.files_area,
+        "gfarm": sync_services.gfarm_area,
+        "redis": sync_services.redis_area,
+    },
+    "data": {
+        "driver": data_operations.driver_area,
+        "latency": data_operations.latency_area,
+        "loading": data_operations.loading_area,
+        "omission": data_operations.omission_area,
+        "scenario-1": partial(data_scenarios.area, number=1),
+        "scenario-2": partial(data_scenarios.area, number=2),
+        "scenario-3": partial(data_scenarios.area, number=3),
+    },
+    "server": {
+        "null": server_latency.null_area,
+        "argument": server_latency.argument_area,
+        "first": server_latency.first_area,
+        "rate": server_throughput.rate_area,
+        "inference": server_inference.area,
+        "tasks": server_throughput.tasks_area,
+        "idle": server_clients.idle_area,
+        "soak": server_clients.soak_area,
+        "restart": server_clients.restart_area,
+    },
 }
-"""What makes each area, or its parts."""
+"""What makes each part of an area; the part of one without parts has no name."""
 
 _TITLES = {
     "hosts": "Many machines",
@@ -247,16 +306,15 @@ def _likeness(record: dict[str, Any]) -> tuple[Any, ...]:
 def _chosen(request: AreaRequest) -> list[Area]:
     """The areas, or parts of them, in the order of the list above."""
     names = request.areas or AREAS
-    makers = [make for name, own in AREAS.items() if name in names for make in own]
-    areas = [make(request.extent) for make in makers]
-    if not request.cases:
-        return areas
-    parts = {area.part: area for area in areas if area.part}
-    unknown = [name for name in request.cases if name not in parts]
-    if unknown:
-        known = f"the cases are {', '.join(parts)}" if parts else "these areas have no cases"
-        raise InputError(f"there is no case `{unknown[0]}`", remedy=known)
-    return [area for name, area in parts.items() if name in request.cases]
+    makers = [one for name, own in AREAS.items() if name in names for one in own.items()]
+    if request.cases:
+        parts = dict.fromkeys(part for part, _ in makers if part)
+        unknown = [name for name in request.cases if name not in parts]
+        if unknown:
+            known = f"the cases are {', '.join(parts)}" if parts else "these areas have no cases"
+            raise InputError(f"there is no case `{unknown[0]}`", remedy=known)
+        makers = [one for one in makers if one[0] in request.cases]
+    return [make(request.extent) for _, make in makers]
 
 
 def _head(record: dict[str, Any], points: Points) -> str:

@@ -173,7 +173,7 @@ def test_what_failed_before_a_call_was_cut_off_is_kept(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # where `_doubled` is
     bad = AreaCase(name="bad", function=_doubled, arguments={"value": -1})
     good = AreaCase(name="good", function=_doubled, arguments={"value": 0.01})
-    areas = {"x": [lambda _: Area("x", "", (bad, good), ())]}
+    areas = {"x": {"": lambda _: Area("x", "", (bad, good), ())}}
     monkeypatch.setattr(runner, "AREAS", areas)
     file = tmp_path / "out.json"
     request = runner.AreaRequest(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import batch
 from benchmarks.figures import Extent
 from benchmarks.measuring import measure
+from benchmarks.runner import AREAS
 from gridbench.bench.points import Points
 from gridbench_testbed.batch.network_folder import NetworkFolder, why_not
 from quiet import as_if_quiet
@@ -25,9 +25,9 @@ _ELSEWHERE = (
 )
 
 
-@pytest.mark.parametrize("part", batch.PARTS)
+@pytest.mark.parametrize("part", AREAS["cluster"])
 def test_every_row_of_a_part_is_measured(part: str) -> None:
-    area = batch.PARTS[part](Extent.TRIAL)
+    area = AREAS["cluster"][part](Extent.TRIAL)
     # What engines lack that live elsewhere is for their own tests to tell.
     cases = [case for case in area.cases if not (case.missing or case.name in _ELSEWHERE)]
     if why := area.cases[0].missing:  # ours

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import data
-from benchmarks.data import scenarios
-from benchmarks.data.clusters import judged, steady
+from benchmarks import data_scenarios as scenarios
+from benchmarks.data_operations import judged, steady
 from benchmarks.figures import Area, Extent
+from benchmarks.runner import AREAS
 from datagrid_cases import four, windows_of
 from gridbench.bench.points import DataPoint, Points
 from gridbench.datagrid.record import DataGridCase, WarmUp
@@ -46,7 +46,7 @@ def rows_of(area: Area, **values: float) -> list[str]:
 
 
 def test_each_scenario_has_a_table_of_rows_that_can_be_compared() -> None:
-    areas = [data.PARTS[f"scenario-{number}"](Extent.USUAL) for number in (1, 2, 3)]
+    areas = [AREAS["data"][f"scenario-{number}"](Extent.USUAL) for number in (1, 2, 3)]
     assert [area.part for area in areas] == ["scenario-1", "scenario-2", "scenario-3"]
     first, second, third = map(rows_of, areas)
     assert first == [
@@ -104,7 +104,7 @@ def test_a_case_that_is_not_steady_is_no_figure(case: DataGridCase) -> None:
 
 @pytest.mark.parametrize("part", ["driver", "latency", "omission"])
 def test_figures_that_are_too_short_to_judge_are_marked(part: str) -> None:
-    area = data.PARTS[part](Extent.TRIAL)
+    area = AREAS["data"][part](Extent.TRIAL)
     short = judged(SHORT) | judged(SHORT, "closed") | judged(SHORT, "service")
     marked = [what for what in rows_of(area, rate=1.0, **short) if "too short to judge" in what]
     assert marked

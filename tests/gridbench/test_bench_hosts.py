@@ -16,13 +16,13 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from benchmarks import hosts
 from benchmarks.clusters.client import ClusterJob, ClusterNode
 from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import Area, AreaCase, Extent, Row, Values
-from benchmarks.hosts.peers import OURS, PEERS, RATE, missing, on_hosts
+from benchmarks.hosts_peers import OURS, PEERS, RATE, missing, on_hosts
 from benchmarks.measuring import measure
-from benchmarks.requirements import launch_with_benchmarks
+from benchmarks.programs import launch_with_benchmarks
+from benchmarks.runner import AREAS
 from benchmarks.table import markdown_of
 from gridbench.bench.points import DataPoint, Points
 from gridbench.engines.environments import Environment
@@ -53,9 +53,9 @@ def _measured(area: Area) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("part", [part for part in hosts.PARTS if part != "peers"])
+@pytest.mark.parametrize("part", [part for part in AREAS["hosts"] if part != "peers"])
 def test_every_row_of_a_part_is_measured(part: str) -> None:
-    rows = _measured(hosts.PARTS[part](Extent.TRIAL))
+    rows = _measured(AREAS["hosts"][part](Extent.TRIAL))
     assert [row.what for row in rows if row.target is not None and row.reached is None] == []
 
 
@@ -69,7 +69,7 @@ def test_other_engines_are_measured_on_the_same_hosts(
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("that of another cluster")
     monkeypatch.setenv("HOME", str(tmp_path))
-    area = hosts.PARTS["peers"](Extent.TRIAL)
+    area = AREAS["hosts"]["peers"](Extent.TRIAL)
     cases = [case for case in area.cases if case.name in (OURS, peer)]
     samples = Points()
     measure(dataclasses.replace(area, cases=cases), 1, samples)

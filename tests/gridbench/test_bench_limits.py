@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import limit_cases
-from benchmarks.batch.engines import on_cluster
+from benchmarks.cluster_tasks import on_cluster
 from benchmarks.figures import Area, AreaCase, CaseValue, PlannedRow
 from benchmarks.measuring import measure
 from benchmarks.table import markdown_of

@@ -13,13 +13,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks import server
+from benchmarks import server_inference as inference
+from benchmarks import server_throughput as throughput
 from benchmarks.figures import Area, Extent, Row
 from benchmarks.measuring import measure
-from benchmarks.requirements import find_program
-from benchmarks.server import inference, throughput
-from benchmarks.server.clients import Clients
-from benchmarks.server.latency import programs
+from benchmarks.programs import find_program, programs
+from benchmarks.runner import AREAS
+from benchmarks.server_clients import Clients
 from gridbench.bench.points import Points
 from gridbench.engines.environments import our_launch
 from gridbench.engines.installing import PLACE
@@ -48,9 +48,9 @@ def _programs() -> None:
     assert missing == ""
 
 
-@pytest.mark.parametrize("part", [part for part in server.PARTS if part not in _WITH_PEERS])
+@pytest.mark.parametrize("part", [part for part in AREAS["server"] if part not in _WITH_PEERS])
 def test_every_row_of_a_part_is_measured(part: str) -> None:
-    rows = _measured(server.PARTS[part](Extent.TRIAL))
+    rows = _measured(AREAS["server"][part](Extent.TRIAL))
     lost = [row for row in rows if row.what.endswith("calls lost")]
     assert [row.ours.values for row in lost] == [[0.0]] * len(lost)
     assert lost or part not in {"soak", "restart", "tasks"}

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import sync
+from benchmarks import sync_instants as instants
 from benchmarks.figures import Extent
 from benchmarks.measuring import measure
-from benchmarks.sync import instants
-from benchmarks.sync.instants import workers_at
+from benchmarks.runner import AREAS
+from benchmarks.sync_instants import workers_at
 from gridbench.bench.points import Points
 from quiet import as_if_quiet
 from running import Run
 
 
-@pytest.mark.parametrize("part", sync.PARTS)
+@pytest.mark.parametrize("part", AREAS["sync"])
 def test_every_row_of_a_part_is_measured(part: str) -> None:
-    area = sync.PARTS[part](Extent.TRIAL)
+    area = AREAS["sync"][part](Extent.TRIAL)
     if missing := {case.missing for case in area.cases if case.missing}:
         pytest.skip("; ".join(sorted(missing)))
     samples = Points()

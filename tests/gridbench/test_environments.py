@@ -248,7 +248,7 @@ importlib.import_module(sys.argv[1])
 
 @pytest.mark.parametrize(
     "module",
-    ["gridbench.bench.client", "benchmarks.starts", "benchmarks.hosts.peers",
+    ["gridbench.bench.client", "benchmarks.starts", "benchmarks.hosts_peers",
      "gridbench.run.host", "gridbench.sync.task_group"],
 )  # fmt: skip
 def test_what_runs_in_pythons_of_engines_needs_nothing_that_only_the_program_has(

@@ -144,8 +144,8 @@ FORMATS = "formats.py"
 FOR_PROGRAMS = {
     "advise/runs.py": "times of tasks in a file, to the microsecond",
     "benchmarks/curves.py": "coordinates in an SVG, and its powers of ten",
-    "benchmarks/hosts/workers.py": "an option in a URL",
-    "benchmarks/sync/instants.py": "an argument of sleep",
+    "benchmarks/hosts_workers.py": "an option in a URL",
+    "benchmarks/sync_instants.py": "an argument of sleep",
     "micro/workloads.py": "the name of a case, by which its values are found",
     "pages/svg.py": "coordinates and styles in an SVG",
     "scenario/grids.py": "the name of a folder",

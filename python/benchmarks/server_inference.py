@@ -29,10 +29,16 @@ from benchmarks.figures import (
     in_random_order,
     noise_row,
 )
-from benchmarks.requirements import find_program, missing_engine, missing_program
-from benchmarks.server.clients import PROGRAMS, Clients
-from benchmarks.server.latency import programs
-from benchmarks.server.throughput import wrk
+from benchmarks.programs import (
+    FOLDER,
+    NATIVE,
+    find_program,
+    missing_engine,
+    missing_program,
+    programs,
+)
+from benchmarks.server_clients import LOAD, Clients
+from benchmarks.server_throughput import wrk
 from gridbench.engines.environments import launch_of
 from gridbench.formats import round_amount
 from gridbench_testbed.daemons import free_ports
@@ -82,7 +88,7 @@ def _mlserver(folder: str) -> Iterator[_Endpoint]:
         Path(place, "model-settings.json").write_text(
             json.dumps({"name": "twice", "implementation": "mlserver_model.Twice"})
         )
-        Path(place, "mlserver_model.py").write_bytes((PROGRAMS / "mlserver_model.py").read_bytes())
+        Path(place, "mlserver_model.py").write_bytes((FOLDER / "mlserver_model.py").read_bytes())
         with Path(place, "log").open("w+b") as log:
             started = subprocess.Popen(
                 [*launch.command, "-c", _START_MLSERVER, "start", place], env=launch.variables,
@@ -140,7 +146,7 @@ def by_ghz(folder: str, system: str, seconds: float) -> Iterator[Values]:
             request.write_bytes(_varint(len(message)) + message)
             count = str(_CLIENTS)
             command = [
-                find_program("ghz"), "--insecure", "--proto", str(PROGRAMS / "inference.proto"),
+                find_program("ghz"), "--insecure", "--proto", str(NATIVE / "inference.proto"),
                 "--call", "inference.GRPCInferenceService.ModelInfer", "-B", str(request),
                 "-c", count, "--connections", count, "-z", f"{seconds}s", "--duration-stop", "wait",
                 "-O", "json", server.grpc,
@@ -165,7 +171,7 @@ def by_triton(folder: str, system: str, seconds: float) -> Iterator[Values]:
 
             def rate(size: int, kind: str = kind, address: str = address) -> float:
                 words = [kind, address, str(seconds), server.model, str(size)]
-                command = [*launch.command, str(PROGRAMS / "load.py"), *words]
+                command = [*launch.command, LOAD, *words]
                 with Clients([command] * _CLIENTS, launch.variables) as clients:
                     return clients.together().rate
 

@@ -21,8 +21,17 @@ from benchmarks.figures import (
     noise_row,
     shuffled,
 )
-from benchmarks.programs import ENCRYPTION, LOOPBACK, Kind, Wire, behind, local, places, programs
-from benchmarks.requirements import missing_links
+from benchmarks.programs import (
+    ENCRYPTION,
+    LOOPBACK,
+    Kind,
+    Wire,
+    behind,
+    local,
+    missing_links,
+    places,
+    programs,
+)
 from gridbench.bench.points import Points
 from gridbench.bench.programs import numbers
 from gridbench.formats import bit_rate, round_amount

@@ -1,14 +1,18 @@
 """A Python client that calls one function again and again, as `load calls` does from C.
 
-    python load.py KIND ADDRESS SECONDS [MODEL SIZE]
+    python server_load.py KIND ADDRESS SECONDS [MODEL SIZE]
+    python server_load.py idle ADDRESS SECONDS COUNT
 
 KIND is gridrpc, pyro, or http or grpc of the Open Inference Protocol by tritonclient, with a tensor
-of SIZE bytes. It runs as a script, in Pythons that have next to nothing installed.
+of SIZE bytes. `idle` is COUNT clients, each with a connection of its own: it prints `ready` when
+each has made a call. Then each makes one every SECONDS, until the input ends. This runs as a
+script, in Pythons that have next to nothing installed.
 """
 
 from __future__ import annotations
 
 import json
+import select
 import sys
 import time
 from collections.abc import Callable
@@ -50,10 +54,26 @@ def _triton(kind: str, address: str, model: str, size: int) -> Callable[[], obje
     return call
 
 
-def main(kind: str, address: str, seconds: str, *tensor: str) -> None:
+def idle(address: str, seconds: float, count: int) -> None:
+    """Connect, and stay."""
+    nulls = []
+    for _ in range(count):
+        nulls.append(_gridrpc(address))
+        nulls[-1]()
+    print("ready", flush=True)
+    turn = 0
+    while not select.select([sys.stdin], [], [], seconds / len(nulls))[0]:
+        nulls[turn % len(nulls)]()
+        turn += 1
+
+
+def main(kind: str, address: str, seconds: str, *more: str) -> None:
     """Connect, call once, wait for a line, call for so long, and print what came of it."""
-    if tensor:
-        call = _triton(kind, address, tensor[0], int(tensor[1]))
+    if kind == "idle":
+        idle(address, float(seconds), int(more[0]))
+        return
+    if more:
+        call = _triton(kind, address, more[0], int(more[1]))
     else:
         call = {"gridrpc": _gridrpc, "pyro": _pyro}[kind](address)
     call()

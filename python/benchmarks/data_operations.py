@@ -8,35 +8,101 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from benchmarks.data.clusters import (
-    MEMBERS,
-    REAL,
-    judged,
-    measured,
-    named,
-    session_for,
-    steady,
-    wanted,
-    why_not,
-)
-from benchmarks.figures import (
-    Area,
-    AreaCase,
-    CaseValue,
-    Extent,
-    PlannedRow,
-    Target,
-    Values,
-)
+import psutil
+from rich.console import Console
+
+from benchmarks.figures import Area, AreaCase, CaseValue, Extent, PlannedRow, Target, Values
 from gridbench.bench.points import Points
 from gridbench.datagrid.cluster import DataGridCluster
-from gridbench.datagrid.figures import quantile, throughput
-from gridbench.datagrid.plan import DataGridOrder
-from gridbench.datagrid.record import Counted
+from gridbench.datagrid.engine import find_engine
+from gridbench.datagrid.figures import quantile, throughput, unsteady, verdict
+from gridbench.datagrid.options import DataGridParameters
+from gridbench.datagrid.plan import DataGridOrder, DataGridWork, WarmUpLimits
+from gridbench.datagrid.record import Counted, DataGridCase
 from gridbench.datagrid.record import DataGridCase as Record
+from gridbench.datagrid.session import DataGridSession, open_session
+from gridbench.datagrid.windows import steadiness
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
+from gridbench.errors import InputError
 from gridbench.formats import percent
+
+REAL = ("hazelcast", "redis", "ignite", "geode", "coherence")
+"""The data grids with members."""
+MEMBERS = 3
+_TOO_SHORT = " too short"
+
+
+def why_not(engines: Sequence[str]) -> str:
+    """Why one of them cannot be run here; empty if all can."""
+    for name in engines:
+        try:
+            find_engine(name).require()
+        except InputError as error:
+            return str(error)
+    return ""
+
+
+@contextlib.contextmanager
+def session_for(engine: str, warm: float = 20.0, **chosen: Any) -> Iterator[DataGridSession]:
+    """A session for an engine; `warm`: seconds of warm-up at most."""
+    work = DataGridWork(
+        engines=(find_engine(engine),),
+        workloads=(),
+        parameters=DataGridParameters(**chosen),
+        warm_up=WarmUpLimits.of(warm),
+        available=psutil.virtual_memory().available,
+    )
+    with open_session(work, _no_check, Console(quiet=True)) as session:
+        yield session
+
+
+def wanted(engine: str, workload: DataGridWorkload, processes: int = 1) -> DataGridOrder:
+    """A case of it."""
+    has_members = find_engine(engine).manifest.members
+    return DataGridOrder.of(
+        workload,
+        engine=engine,
+        repeat=0,
+        members=workload.parameters.mnodes if has_members else 0,
+        processes=processes,
+    )
+
+
+def measured(
+    session: DataGridSession, one: DataGridOrder, cluster: DataGridCluster
+) -> DataGridCase:
+    """What came of it. RuntimeError if it failed, or if the data are not right."""
+    case = session.measure(one, cluster)
+    kind, reasons = verdict(case)
+    if kind == "failed":
+        raise RuntimeError("; ".join(reasons))
+    return case
+
+
+def steady(case: DataGridCase) -> DataGridCase:
+    """The case. RuntimeError if its throughput was not steady: nothing is claimed from it then."""
+    if reasons := unsteady(case):
+        raise RuntimeError("; ".join(reasons))
+    return case
+
+
+def judged(case: DataGridCase, what: str = "") -> Values:
+    """What says of the figures of a case that it was too short to judge whether it was steady; of
+    several cases of one function, each has a `what` of its own."""
+    return {f"{what}{_TOO_SHORT}": 1.0} if steadiness(case).steady is None else {}
+
+
+def named(row: str, points: Points, case: AreaCase, what: str = "") -> str:
+    """The name of a row, marked where the values of the case are too short to judge."""
+    short = case[f"{what}{_TOO_SHORT}"].of(points).values
+    return f"{row} (too short to judge whether it was steady)" if short else row
+
+
+def _no_check() -> None:
+    """Who wants an end of the case ends its process, which unwinds."""
+
 
 _OBJECTS = 10_000
 
@@ -53,7 +119,7 @@ def _reading(engine: str, clients: int, reads: int, processes: int = 1) -> DataG
 # Part `driver`: reads from no data grid, beside those from real ones, to see what the driver can
 # do.
 
-_REAL = {Extent.TRIAL: REAL[:1], Extent.USUAL: REAL, Extent.FULL: REAL}
+_ENGINES = {Extent.TRIAL: REAL[:1], Extent.USUAL: REAL, Extent.FULL: REAL}
 _DRIVER_READS = {Extent.TRIAL: 2_000, Extent.USUAL: 50_000, Extent.FULL: 50_000}
 """Of each client."""
 _DRIVER_CLIENTS = 8
@@ -72,7 +138,7 @@ def read_rate(engine: str, reads: int) -> Values:
 
 def driver_area(extent: Extent) -> Area:
     """A case for each data grid, and for none."""
-    engines = _REAL[extent]
+    engines = _ENGINES[extent]
     # Short runs of nothing would measure the start of Java.
     reads = dict.fromkeys(engines, _DRIVER_READS[extent]) | {_NULL: 100 * _DRIVER_READS[extent]}
     cases = {
@@ -161,7 +227,7 @@ def _run(*command: str) -> str:
 
 def latency_area(extent: Extent) -> Area:
     """A case for each data grid."""
-    engines = _REAL[extent]
+    engines = _ENGINES[extent]
     cases = {
         engine: AreaCase(
             f"one read from {engine}", read_latency,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.data.clusters import REAL, judged, measured, named, session_for, wanted, why_not
+from benchmarks.data_operations import REAL, judged, measured, named, session_for, wanted, why_not
 from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Values
 from gridbench.bench.points import Points
 from gridbench.datagrid.engine import find_engine
@@ -25,7 +25,6 @@ _CHOICES = {
     Extent.USUAL: DataGridScale(),
     Extent.FULL: DataGridScale(),
 }
-NUMBERS = (1, 2, 3)
 _FIXED = {
     1: "8 members, 10 clients",
     2: "8 members, objects of 1 KB",

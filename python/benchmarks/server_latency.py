@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Literal
 
@@ -16,10 +15,9 @@ from benchmarks.figures import (
     noise_row,
     shuffled,
 )
-from benchmarks.hosts.calls import MB, argument_rows, calls_of
-from benchmarks.programs import Wire, built_for_server
+from benchmarks.hosts_calls import MB, argument_rows, calls_of
+from benchmarks.programs import Wire, programs
 from gridbench.bench.programs import numbers
-from gridbench.errors import InputError
 from gridbench.formats import round_amount
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
@@ -34,15 +32,6 @@ _FIRST_CALL = 0.010  # seconds
 
 Way = Literal["there", "there and back"]
 _WAYS: dict[Way, str] = {"there": "arrive", "there and back": "change"}
-
-
-@functools.cache
-def programs() -> tuple[str, str]:
-    """The folder with the programs and the modules, and why there is none."""
-    try:
-        return str(built_for_server()), ""
-    except InputError as error:
-        return "", str(error)
 
 
 def far(folder: str, server: str, *arguments: object) -> float:

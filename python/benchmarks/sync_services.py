@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Values, noise_row
-from benchmarks.sync.instants import Seen, medians, workers_at
+from benchmarks.sync_instants import Seen, medians, workers_at
 from gridbench.bench.points import Points
 from gridbench_testbed.daemons import lacking
 from gridbench_testbed.services import gfarm, mounts, redis

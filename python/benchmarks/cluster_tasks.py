@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Target, Values, noise_row
-from benchmarks.requirements import launch_with_benchmarks, missing_engine
+from benchmarks.programs import launch_with_benchmarks, missing_engine
 from gridbench.bench.client import LimitReached
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, installed_engines, make_engine

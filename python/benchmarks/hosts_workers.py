@@ -19,8 +19,7 @@ from benchmarks.figures import (
     noise_row,
     shuffled,
 )
-from benchmarks.programs import local, programs
-from benchmarks.requirements import missing_sshd
+from benchmarks.programs import local, missing_sshd, programs
 from gridbench.process.memory import footprint, tree
 from gridbench_testbed.links.sshd import Rig
 from gridrpc import Grid

@@ -20,10 +20,16 @@ from benchmarks.figures import (
     in_random_order,
     noise_row,
 )
-from benchmarks.programs import built_echo
-from benchmarks.requirements import find_program, missing_engine, missing_program
-from benchmarks.server.clients import PROGRAMS, Clients, calls
-from benchmarks.server.latency import programs
+from benchmarks.programs import (
+    FOLDER,
+    NATIVE,
+    built_echo,
+    find_program,
+    missing_engine,
+    missing_program,
+    programs,
+)
+from benchmarks.server_clients import LOAD, Clients, calls
 from gridbench.engines.environments import launch_of
 from gridbench.process.children import PYTHON
 from gridbench_testbed.daemons import free_ports
@@ -33,6 +39,7 @@ _MANY = {Extent.TRIAL: 3, Extent.USUAL: 16, Extent.FULL: 16}
 _RATE_SECONDS = {Extent.TRIAL: 0.2, Extent.USUAL: 2.0, Extent.FULL: 5.0}
 _GRPC, _PYRO, _RAY = "gRPC (C++ echo)", "Pyro5", "Ray Serve"
 PEERS = (_GRPC, _PYRO, _RAY)
+_SERVERS = str(FOLDER / "server_peers.py")
 
 
 def ours(folder: str, many: int, seconds: float, workers: int) -> Iterator[Values]:
@@ -44,7 +51,7 @@ def ours(folder: str, many: int, seconds: float, workers: int) -> Iterator[Value
                 return clients.together().rate
 
         def in_python(count: int) -> float:
-            command = [*PYTHON, str(PROGRAMS / "load.py"), "gridrpc", server.socket, str(seconds)]
+            command = [*PYTHON, LOAD, "gridrpc", server.socket, str(seconds)]
             return _rate([command] * count)
 
         yield from in_random_order(
@@ -88,8 +95,8 @@ def pyro(many: int, seconds: float) -> Iterator[Values]:
     launch = launch_of("pyro5")
     with tempfile.TemporaryDirectory(prefix="gb-") as folder:
         socket = f"{folder}/socket"
-        script = [str(PROGRAMS / "pyro_server.py"), socket]
-        command = [str(PROGRAMS / "load.py"), "pyro", f"PYRO:null@./u:{socket}", str(seconds)]
+        script = [_SERVERS, "pyro", socket]
+        command = [LOAD, "pyro", f"PYRO:null@./u:{socket}", str(seconds)]
         load = [*launch.command, *command]
         with Clients([[*launch.command, *script]], launch.variables):
             yield from in_random_order(
@@ -104,7 +111,7 @@ def ray_serve(many: int, seconds: float, processors: int) -> Iterator[Values]:
     """The same of connections of wrk to Ray Serve's HTTP; the function runs in a replica."""
     launch = launch_of("ray-serve")
     (port,) = free_ports(1)
-    script = [str(PROGRAMS / "ray_server.py"), str(port), str(processors)]
+    script = [_SERVERS, "ray", str(port), str(processors)]
     with Clients([[*launch.command, *script]], launch.variables):
         url = f"http://127.0.0.1:{port}/"
         yield from in_random_order(
@@ -120,7 +127,7 @@ def wrk(url: str, connections: int, seconds: float, request: str = "") -> float:
     threads = min(connections, os.cpu_count() or 1)
     numbers = [f"-t{threads}", f"-c{connections}", f"-d{max(1, round(seconds))}s"]
     ran = subprocess.run(
-        [find_program("wrk"), *numbers, "-s", PROGRAMS / "wrk.lua", url],
+        [find_program("wrk"), *numbers, "-s", NATIVE / "wrk.lua", url],
         env={**os.environ, "REQUEST": request},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -26,13 +26,14 @@ from benchmarks.figures import (
     noise_row,
     shuffled,
 )
-from benchmarks.programs import Wire, programs
-from benchmarks.requirements import (
+from benchmarks.programs import (
+    Wire,
     launch_with_benchmarks,
     missing_engine,
     missing_links,
     missing_sshd,
     output_of,
+    programs,
 )
 from gridbench.engines.gridrpc_engines import PythonEngine
 from gridbench.formats import as_given, round_amount

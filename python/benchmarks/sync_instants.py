@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.figures import Area, AreaCase, Extent, PlannedRow, Target, Values, noise_row
-from benchmarks.requirements import launch_with_benchmarks, missing_engine, missing_sshd, output_of
+from benchmarks.programs import launch_with_benchmarks, missing_engine, missing_sshd, output_of
 from gridbench.formats import as_given
 from gridbench.hosts.host_group import HostGroup, open_hosts
 from gridbench.hosts.hosts_file import HostChoice

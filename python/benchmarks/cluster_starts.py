@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from benchmarks.batch.engines import BUDGET, cases_of, peers_on_slurm, sizes_of
+from benchmarks.cluster_tasks import BUDGET, cases_of, peers_on_slurm, sizes_of
 from benchmarks.curves import SvgLine, curves
 from benchmarks.figures import (
     Area,
