@@ -171,7 +171,7 @@ class PlannedRow:
         if self.again is not None:
             ours = ours.difference_to(self.again.of(points))
         limit = self.limit.of(points) if isinstance(self.limit, CaseValue) else self.limit
-        peer = self.peer and self.peer.of(points)
+        peer = None if self.peer is None else self.peer.of(points)
         return Row(
             self.what, self.unit, ours,
             peer=peer, limit=limit, target=self.target, digits=self.digits,

@@ -252,7 +252,7 @@ def area(extent: Extent, peers: Sequence[str] = PEERS) -> Area:
                 quantity, name = f"{prefix}{size}", f"{round_amount(size, 'bytes')} by {what}"
                 ours = case[quantity]
                 rows.append(noise_row(f"{name}, by itself", ours, case[f"{quantity} again"]))
-                peer = other and other[quantity]
+                peer = None if other is None else other[quantity]
                 target = Target(5.0, at_least=True, of_peer=True) if peer else None
                 rows.append(PlannedRow(name, "/s", ours, peer=peer, target=target, digits=0))
     title = f"Open Inference Protocol, {_CLIENTS} clients; peer: MLServer with the same function"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 
 
 def pyro(socket: str) -> None:
@@ -57,4 +58,5 @@ def ray_serve(port: str, processors: str) -> None:
 
 
 if __name__ == "__main__":
-    {"pyro": pyro, "ray": ray_serve}[sys.argv[1]](*sys.argv[2:])
+    serve: Callable[..., None] = pyro if sys.argv[1] == "pyro" else ray_serve
+    serve(*sys.argv[2:])

@@ -47,7 +47,8 @@ def files_area(extent: Extent) -> Area:
     """A case for each place and number of workers."""
     counts, size, repeats = _FILES_WORKERS[extent], _SIZE[extent], _FILES_REPEATS[extent]
     missing = mounts.why_no_passthrough()
-    cases, rows = [], []
+    cases: list[AreaCase] = []
+    rows = []
     for place, where in _PLACES.items():
         own = {
             workers: AreaCase(
