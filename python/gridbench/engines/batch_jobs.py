@@ -21,13 +21,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import gridbench
-from gridbench.engines.base import Cannot, Description
+from gridbench.engines.base import Cannot, Description, Engine
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.job_files import read_result, store_argument
 from gridbench.engines.python_tasks import one_line
 from gridbench.process.children import PYTHON
-from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
+from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.batch.gridengine import GridEngine
+from gridbench_testbed.batch.htcondor import HTCondor
+from gridbench_testbed.batch.slurm import Slurm
 
 _LOOK_EVERY = 0.02  # seconds between two looks for results
 _ASK_EVERY = 1.0  # seconds between two questions for jobs that have ended without one
@@ -46,7 +49,44 @@ class BatchJobFuture(Future[Any]):
         self.name = ""
 
 
-class BatchJobsEngine(FunctionEngine):
+class OnBatchSystem(Engine):
+    """An engine on a batch system that gridbench starts on this machine, before t = 0."""
+
+    system: ClassVar[type[BatchSystem]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        if why := self.system.why_not():
+            raise Cannot(why)
+        self._rig: BatchSystem | None = None
+        self._version = ""
+        """Of the batch system, once that has started."""
+
+    def prepare(self, workers: int) -> None:
+        """Start the batch system."""
+        if self._rig is None:
+            self._rig = self.system.of(*self._nodes(workers))
+            self._version = self._rig.version
+            self._set_up(self._rig)
+
+    def close(self) -> None:
+        """End the engine, and then the batch system."""
+        rig, self._rig = self._rig, None
+        try:
+            super().close()  # type: ignore[safe-super] # of the engine
+        finally:
+            if rig is not None:
+                rig.close()
+
+    def _nodes(self, workers: int) -> tuple[int, int]:
+        """Nodes, and processors of each, for so many workers."""
+        return 1, workers
+
+    def _set_up(self, rig: BatchSystem) -> None:
+        """Use the batch system, which has just started."""
+
+
+class BatchJobsEngine(OnBatchSystem, FunctionEngine):
     """One batch job for each task, on a batch system of this machine."""
 
     cannot: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -55,11 +95,6 @@ class BatchJobsEngine(FunctionEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        if why := self._why_not():
-            raise Cannot(why)
-        self._version = ""
-        """Of the batch system, once that has started."""
-        self._rig: BatchSystem | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._number = 0
@@ -68,15 +103,6 @@ class BatchJobsEngine(FunctionEngine):
         #: Numbers, by the batch system's names of their jobs.
         self._named: dict[str, int] = {}
         self._closed = threading.Event()
-
-    @staticmethod
-    @abc.abstractmethod
-    def _why_not() -> str:
-        """Why there can be no such batch system here; empty if there can."""
-
-    @abc.abstractmethod
-    def _make(self, slots: int) -> tuple[BatchSystem, str]:
-        """Start a batch system that runs so many jobs at a time; itself, and its version."""
 
     @abc.abstractmethod
     def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
@@ -96,14 +122,10 @@ class BatchJobsEngine(FunctionEngine):
             },
         )
 
-    def prepare(self, workers: int) -> None:
-        """Start the batch system."""
-        if self._rig is not None:
-            return
+    def _set_up(self, rig: BatchSystem) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-jobs-")
-        self._rig, self._version = self._make(workers)
-        self._rig.variables |= ONE_THREAD
-        self._rig.variables["PYTHONPATH"] = str(Path(gridbench.__file__).parents[1])
+        rig.variables |= ONE_THREAD
+        rig.variables["PYTHONPATH"] = str(Path(gridbench.__file__).parents[1])
 
     def start(self, workers: int) -> None:
         """Look for results from now on."""
@@ -239,11 +261,7 @@ class SlurmJobsEngine(BatchJobsEngine):
     """An emulated Slurm, a job for each task."""
 
     name: ClassVar[str] = "emulated-slurm-jobs"
-    _why_not = staticmethod(slurm.why_not)
-
-    def _make(self, slots: int) -> tuple[BatchSystem, str]:
-        rig = slurm.Slurm(nodes=1, processors=slots)
-        return rig, rig.run("sbatch", "--version").split()[-1]
+    system: ClassVar[type[BatchSystem]] = Slurm
 
     def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
         array = [f"--array=0-{count - 1}"] if count > 1 else []
@@ -302,11 +320,7 @@ class GridEngineJobsEngine(BatchJobsEngine):
     """An emulated Grid Engine, a job for each task."""
 
     name: ClassVar[str] = "emulated-gridengine-jobs"
-    _why_not = staticmethod(gridengine.why_not)
-
-    def _make(self, slots: int) -> tuple[BatchSystem, str]:
-        rig = gridengine.GridEngine(slots=slots)
-        return rig, rig.run("qstat", "-help").splitlines()[0].split()[-1]
+    system: ClassVar[type[BatchSystem]] = GridEngine
 
     def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
         assert count == 1, "it makes no arrays"
@@ -318,11 +332,7 @@ class HTCondorJobsEngine(BatchJobsEngine):
     """An emulated HTCondor, a job for each task."""
 
     name: ClassVar[str] = "emulated-htcondor-jobs"
-    _why_not = staticmethod(htcondor.why_not)
-
-    def _make(self, slots: int) -> tuple[BatchSystem, str]:
-        rig = htcondor.HTCondor(slots=slots)
-        return rig, rig.run("condor_version").split()[1]
+    system: ClassVar[type[BatchSystem]] = HTCondor
 
     def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
         assert count == 1, "it makes no clusters of several jobs"

@@ -17,9 +17,11 @@ import dask.config
 from dask_jobqueue import SLURMCluster
 from distributed import Client
 
-from gridbench.engines.base import Cannot, Description
+from gridbench.engines.base import Description
+from gridbench.engines.batch_jobs import OnBatchSystem
 from gridbench.engines.dask_engine import SETTINGS, DaskEngine
-from gridbench_testbed.batch import slurm
+from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.batch.slurm import Slurm
 
 _PATIENCE = {
     name: value for name, value in SETTINGS.items() if name.startswith("distributed.comm.")
@@ -39,7 +41,7 @@ _JOB = {
 }
 
 
-class DaskJobqueueEngine(DaskEngine):
+class DaskJobqueueEngine(OnBatchSystem, DaskEngine):
     """dask-jobqueue's SLURMCluster on an emulated Slurm, a job for each worker."""
 
     name: ClassVar[str] = "emulated-slurm-dask"
@@ -48,11 +50,7 @@ class DaskJobqueueEngine(DaskEngine):
         "calls are those of the engine dask: Slurm only starts the workers",
     )
 
-    def __init__(self) -> None:
-        super().__init__()
-        if why := slurm.why_not():
-            raise Cannot(why)
-        self._rig: slurm.Slurm | None = None
+    system: ClassVar[type[BatchSystem]] = Slurm
 
     def describe(self) -> Description:
         """What the cluster was made with; the rest is dask-jobqueue's default."""
@@ -73,11 +71,9 @@ class DaskJobqueueEngine(DaskEngine):
             },
         )
 
-    def prepare(self, workers: int) -> None:
-        """Start Slurm; dask-jobqueue asks it as any program of this process would."""
-        if self._rig is None:
-            self._rig = slurm.Slurm(nodes=1, processors=workers)
-            self._rig.use()
+    def _set_up(self, rig: BatchSystem) -> None:
+        # dask-jobqueue asks it as any program of this process would.
+        rig.use()
 
     def start(self, workers: int) -> None:
         """Ask for the jobs; does not wait for them."""
@@ -99,15 +95,6 @@ class DaskJobqueueEngine(DaskEngine):
         """A future whose data all workers have: it is sent to those that are there."""
         self._running().wait_for_workers(self._workers)
         return super().put(value)
-
-    def close(self) -> None:
-        """Cancel the jobs, and end Slurm."""
-        rig, self._rig = self._rig, None
-        try:
-            super().close()
-        finally:
-            if rig is not None:
-                rig.close()
 
     def _processes_of(self, cluster: Any) -> set[int]:
         """Slurm sees the end of its jobs."""

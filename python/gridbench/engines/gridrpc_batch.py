@@ -14,9 +14,13 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import gridbench
-from gridbench.engines.base import Cannot, Description
+from gridbench.engines.base import Description
+from gridbench.engines.batch_jobs import OnBatchSystem
 from gridbench.engines.gridrpc_engines import GridrpcEngine, NativeEngine, PythonEngine
-from gridbench_testbed.batch import BatchSystem, gridengine, htcondor, slurm
+from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.batch.gridengine import GridEngine
+from gridbench_testbed.batch.htcondor import HTCondor
+from gridbench_testbed.batch.slurm import Slurm
 
 _MOST_NODES = 4
 _SAME_CALLS = "once its workers run, calls are those to any host"
@@ -30,7 +34,7 @@ def divided(workers: int, most_nodes: int) -> tuple[int, int]:
     return nodes, workers // nodes
 
 
-class _OnCluster(GridrpcEngine):
+class _OnCluster(OnBatchSystem, GridrpcEngine):
     """Workers that a batch system of gridbench's own starts."""
 
     takes_namespaces: ClassVar[bool] = False
@@ -43,23 +47,6 @@ class _OnCluster(GridrpcEngine):
     def elsewhere(self) -> bool:
         """They are on nodes."""
         return True
-
-    def __init__(self) -> None:
-        super().__init__()
-        if why := self._why_not():
-            raise Cannot(why)
-        self._rig: BatchSystem | None = None
-        self._version = ""
-        """Of the batch system, once that has started."""
-
-    @staticmethod
-    @abc.abstractmethod
-    def _why_not() -> str:
-        """Why there can be no such batch system here; empty if there can."""
-
-    @abc.abstractmethod
-    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
-        """Start a batch system with so many nodes, and workers on each; itself, and its version."""
 
     @abc.abstractmethod
     def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
@@ -83,26 +70,16 @@ class _OnCluster(GridrpcEngine):
         }
         return Description(told.name, told.version, {**told.configuration, **site})
 
-    def prepare(self, workers: int) -> None:
-        """Start the batch system; commands of this process then ask it."""
-        if self._rig is not None:
-            return
-        self._rig, self._version = self._make(*divided(workers, _MOST_NODES))
-        self._rig.use()
-
     def start(self, workers: int) -> None:
         """Ask for the workers."""
         self.prepare(workers)
         super().start(workers)
 
-    def close(self) -> None:
-        """End the workers, and then the batch system."""
-        try:
-            super().close()
-        finally:
-            rig, self._rig = self._rig, None
-            if rig is not None:
-                rig.close()
+    def _nodes(self, workers: int) -> tuple[int, int]:
+        return divided(workers, _MOST_NODES)
+
+    def _set_up(self, rig: BatchSystem) -> None:
+        rig.use()
 
     def _place(self, workers: int) -> dict[str, Any]:
         nodes, each = divided(workers, _MOST_NODES)
@@ -122,11 +99,7 @@ class _OnCluster(GridrpcEngine):
 class _OnSlurm(_OnCluster):
     """Slurm: an array with a task for each node."""
 
-    _why_not = staticmethod(slurm.why_not)
-
-    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
-        rig = slurm.Slurm(nodes=nodes, processors=workers)
-        return rig, rig.run("sbatch", "--version").split()[-1]
+    system: ClassVar[type[BatchSystem]] = Slurm
 
     def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
         del nodes, workers
@@ -148,12 +121,7 @@ class SlurmNativeEngine(_OnSlurm, NativeEngine):
 class _OnGridEngine(_OnCluster):
     """Grid Engine: an array with a task for each node, of as many slots as that has workers."""
 
-    _why_not = staticmethod(gridengine.why_not)
-
-    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
-        # It has one host, and all nodes are there.
-        rig = gridengine.GridEngine(slots=nodes * workers)
-        return rig, rig.run("qstat", "-help").splitlines()[0].split()[-1]
+    system: ClassVar[type[BatchSystem]] = GridEngine
 
     def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
         del nodes
@@ -176,12 +144,7 @@ class GridEngineNativeEngine(_OnGridEngine, NativeEngine):
 class _OnHTCondor(_OnCluster):
     """HTCondor: a cluster of jobs, one for each node."""
 
-    _why_not = staticmethod(htcondor.why_not)
-
-    def _make(self, nodes: int, workers: int) -> tuple[BatchSystem, str]:
-        # It has one machine, and all nodes are there.
-        rig = htcondor.HTCondor(slots=nodes * workers)
-        return rig, rig.run("condor_version").split()[1]
+    system: ClassVar[type[BatchSystem]] = HTCondor
 
     def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
         del nodes, workers

@@ -23,10 +23,12 @@ from typing import Any, ClassVar
 from hyperqueue import Client, LocalCluster
 from hyperqueue.cluster import WorkerConfig
 
-from gridbench.engines.base import Cannot, Description
+from gridbench.engines.base import Description
+from gridbench.engines.batch_jobs import OnBatchSystem
 from gridbench.engines.hyperqueue_engine import HyperQueueEngine
 from gridbench.process.children import PYTHON, children_of, temporary_files_in
-from gridbench_testbed.batch import slurm
+from gridbench_testbed.batch import BatchSystem
+from gridbench_testbed.batch.slurm import Slurm
 
 READY = "server-folder"
 """The file in the folder that says where the server is, once it can be reached."""
@@ -34,7 +36,7 @@ READY = "server-folder"
 _LOOK_EVERY = 0.02  # seconds
 
 
-class HyperQueueSlurmEngine(HyperQueueEngine):
+class HyperQueueSlurmEngine(OnBatchSystem, HyperQueueEngine):
     """HyperQueue's server and worker in one job of an emulated Slurm."""
 
     name: ClassVar[str] = "emulated-slurm-hyperqueue"
@@ -43,11 +45,7 @@ class HyperQueueSlurmEngine(HyperQueueEngine):
         **dict.fromkeys(("burst", "tasks"), "tasks are those of the engine hyperqueue"),
     }
 
-    def __init__(self) -> None:
-        super().__init__()
-        if why := slurm.why_not():
-            raise Cannot(why)
-        self._rig: slurm.Slurm | None = None
+    system: ClassVar[type[BatchSystem]] = Slurm
 
     def describe(self) -> Description:
         """The worker in the batch job has the benchmark's workers as its cores."""
@@ -58,20 +56,6 @@ class HyperQueueSlurmEngine(HyperQueueEngine):
             "cluster": "LocalCluster of the Python package, in one batch job",
         }
         return Description(name=self.name, version=whole.version, configuration=configuration)
-
-    def prepare(self, workers: int) -> None:
-        """Start Slurm."""
-        if self._rig is None:
-            self._rig = slurm.Slurm(nodes=1, processors=workers)
-
-    def close(self) -> None:
-        """End the batch job, and then Slurm."""
-        rig, self._rig = self._rig, None
-        try:
-            super().close()
-        finally:
-            if rig is not None:
-                rig.close()
 
     def _make_cluster(self, folder: str, cores: int) -> Any:
         self.prepare(cores)
@@ -84,7 +68,7 @@ class HyperQueueSlurmEngine(HyperQueueEngine):
 class _Allocation:
     """A batch job with a HyperQueue in it; it offers what `LocalCluster` does."""
 
-    def __init__(self, rig: slurm.Slurm, folder: str, cores: int, patience: float) -> None:
+    def __init__(self, rig: BatchSystem, folder: str, cores: int, patience: float) -> None:
         self._rig = rig
         self._ask(folder, cores)
         self._server = self._wait(Path(folder, READY), patience)

@@ -20,7 +20,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.daemons import free_ports, lacking
@@ -184,6 +184,7 @@ class GridEngine(BatchSystem):
     Queues: `all.q`, and `closed.q`, which starts no jobs; the parallel environment is `mp`.
     """
 
+    why_not = staticmethod(why_not)
     # It takes long to end by itself, and keeps what it knows at all times.
     _ends: ClassVar[Mapping[str, signal.Signals]] = {"sge_qmaster": signal.SIGKILL}
 
@@ -209,6 +210,16 @@ class GridEngine(BatchSystem):
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def of(cls, nodes: int, processors: int) -> Self:
+        """One that runs jobs on so many processors; all nodes are its one host."""
+        return cls(slots=nodes * processors)
+
+    @property
+    def version(self) -> str:
+        """Of its programs."""
+        return self.run("qstat", "-help").splitlines()[0].split()[-1]
 
     def jobs(self) -> list[str]:
         """The jobs that wait or run, as `12 r`; each task of an array is one, `12.3 qw`."""

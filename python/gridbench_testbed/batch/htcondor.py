@@ -21,6 +21,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Self
 
 from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.daemons import free_ports, lacking, name_of
@@ -144,6 +145,8 @@ def why_not() -> str:
 class HTCondor(BatchSystem):
     """A pool of HTCondor, whose one machine gives each job the processors that it asks for."""
 
+    why_not = staticmethod(why_not)
+
     def __init__(self, slots: int = 400, spool: Path | None = None) -> None:
         """`slots`: processors, as HTCondor is told.
 
@@ -162,6 +165,16 @@ class HTCondor(BatchSystem):
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def of(cls, nodes: int, processors: int) -> Self:
+        """One that runs jobs on so many processors; all nodes are its one host."""
+        return cls(slots=nodes * processors)
+
+    @property
+    def version(self) -> str:
+        """Of its programs."""
+        return self.run("condor_version").split()[1]
 
     def jobs(self) -> list[str]:
         """The jobs that have not ended, as `12.0 running`, `idle`, `held` and so on."""

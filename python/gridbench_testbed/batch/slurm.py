@@ -19,6 +19,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Self
 
 from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.daemons import free_ports, lacking
@@ -82,6 +83,8 @@ class Slurm(BatchSystem):
     starts none.
     """
 
+    why_not = staticmethod(why_not)
+
     def __init__(self, nodes: int = 4, processors: int = 32, state: Path | None = None) -> None:
         """`processors`: of each node, as Slurm is told.
 
@@ -98,6 +101,16 @@ class Slurm(BatchSystem):
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def of(cls, nodes: int, processors: int) -> Self:
+        """One that runs jobs on so many nodes, with so many processors each."""
+        return cls(nodes=nodes, processors=processors)
+
+    @property
+    def version(self) -> str:
+        """Of its programs."""
+        return self.run("sbatch", "--version").split()[-1]
 
     def jobs(self) -> list[str]:
         """The jobs that wait or run, as `12 RUNNING n1`; each task of an array is one."""
