@@ -27,9 +27,8 @@ from gridbench.engines.gridrpc_batch import divided
 from gridbench.formats import counted
 from gridbench.native import module
 from gridbench_testbed.batch import slurm
-from gridbench_testbed.batch.network_folder import NetworkFolder
-from gridbench_testbed.batch.network_folder import why_not as no_network_folder
 from gridbench_testbed.batch.slurm import Slurm
+from gridbench_testbed.services.mounts import NetworkFolder, why_no_network_folder
 from gridrpc import Grid
 
 NODES = 4
@@ -203,7 +202,7 @@ def numbers_started(workers: int) -> Iterator[Values]:
 def numbers_area(extent: Extent) -> Area:
     """One case for each number of workers."""
     disks = {"local": "local disk", "network": "network"}
-    missing = slurm.why_not() or no_network_folder()
+    missing = slurm.why_not() or why_no_network_folder()
     cases = {
         workers: AreaCase(
             f"start-up, {counted(workers, 'worker')}", numbers_started, {"workers": workers},

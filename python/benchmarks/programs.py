@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -130,12 +129,7 @@ class Wire:
             self._ports[kind] = int(self._server.stdout.readline())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.communicate()
 
 

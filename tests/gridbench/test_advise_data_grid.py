@@ -27,9 +27,8 @@ from gridbench.advise.data_placement import crossover_here, crossover_in, from_w
 from gridbench.advise.document import to_record
 from gridbench.advise.prose import sentences
 from gridbench.advise.work import DivisibleWork
-from gridbench.datagrid.crossover.answer import answer_of
+from gridbench.datagrid.crossover.answer import CrossoverModels, answer_of, keep, kept_of, load_kept
 from gridbench.datagrid.crossover.models import ComputeModel
-from gridbench.datagrid.crossover.saved_models import CrossoverModels, keep, kept_of, load_kept
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models

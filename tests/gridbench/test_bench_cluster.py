@@ -14,7 +14,7 @@ from benchmarks.figures import Extent
 from benchmarks.measuring import measure
 from benchmarks.runner import AREAS
 from gridbench.bench.points import Points
-from gridbench_testbed.batch.network_folder import NetworkFolder, why_not
+from gridbench_testbed.services.mounts import NetworkFolder, why_no_network_folder
 from quiet import as_if_quiet
 
 #: Jobs that tests of their engines run, or other parts.
@@ -50,7 +50,7 @@ def test_every_row_of_a_part_is_measured(part: str) -> None:
 
 
 def test_a_folder_comes_over_the_network() -> None:
-    if why := why_not():
+    if why := why_no_network_folder():
         pytest.skip(why)
     with NetworkFolder() as folder:
         assert os.path.ismount(folder.path)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 import gridrpc
-from gridbench.datagrid.clients import (
+from gridbench.datagrid.cluster import (
     TO_ANSWER,
     ClientProcesses,
+    ClusterPlan,
     answer_timeout,
     first_tasks_timeout,
+    running_cluster,
 )
-from gridbench.datagrid.cluster import ClusterPlan, running_cluster
 from gridbench.datagrid.engine import DataGridEngine, DataGridManifest
 from gridbench.datagrid.processes import DataGridHost, ProcessError, Processes, ProcessStart, Said
 from gridbench.datagrid.workload import TaskParameters

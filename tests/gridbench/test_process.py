@@ -16,10 +16,10 @@ from ended import gone
 from gridbench.engines.environments import our_launch
 from gridbench.process.child import Child, Ended
 from gridbench.process.children import PythonLaunch
+from gridbench.process.inside import ObjectChannel
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.messages import ObjectChannel
 
-_LINES = "from gridbench.process.messages import LineChannel\n"
+_LINES = "from gridbench.process.inside import LineChannel\n"
 _SERVE = "import os, sys, time\nfrom gridbench.process.inside import serve\n"
 _LONG = 30.0  # seconds that nothing here takes
 
@@ -86,7 +86,7 @@ def test_nothing_of_the_current_folder_runs(
 
 def test_objects_go_both_ways(start: Start) -> None:
     child = start(
-        "from gridbench.process.messages import ObjectChannel\n"
+        "from gridbench.process.inside import ObjectChannel\n"
         "channel = ObjectChannel(serve(sys.argv[1]))\n"
         "while True:\n    channel.send(channel.receive())\n",
         channel=ObjectChannel,

@@ -24,7 +24,7 @@ _MODULE = """
 import os, sys, time
 from pathlib import Path
 from gridbench.process.inside import serve
-from gridbench.process.messages import LineChannel
+from gridbench.process.inside import LineChannel
 
 with open(Path(__file__).with_name("imports"), "a") as file:
     file.write("once\\n")

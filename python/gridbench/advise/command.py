@@ -23,7 +23,7 @@ from gridbench.advise.runs import servers_for
 from gridbench.advise.search import PredictionModel
 from gridbench.advise.trying import TrialEffort, participant_of, try_out
 from gridbench.advise.work import DivisibleWork
-from gridbench.datagrid.crossover.saved_models import CrossoverModels as Crossover
+from gridbench.datagrid.crossover.answer import CrossoverModels as Crossover
 from gridbench.engines.names import default_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gridbench.advise.search import Split
 from gridbench.advise.work import DivisibleWork
-from gridbench.datagrid.crossover.saved_models import (
+from gridbench.datagrid.crossover.answer import (
     CrossoverModels,
     SavedComputeModel,
     SavedGridModel,

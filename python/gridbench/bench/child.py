@@ -22,8 +22,7 @@ import time
 from functools import partial
 
 from gridbench.bench.client import EngineClient, LimitReached, NotStarted, Unable, one_line
-from gridbench.process.inside import serve
-from gridbench.process.messages import LineChannel
+from gridbench.process.inside import LineChannel, serve
 
 TYPE_CHECKING = False
 

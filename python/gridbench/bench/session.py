@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from types import TracebackType
 from typing import Any, Self
 
 from gridbench.bench.points import DataPoint
@@ -141,12 +140,7 @@ class Runner:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end_process()
 
     def measure(self, session: Session, item: Item, launch: PythonLaunch, number: int) -> DataPoint:

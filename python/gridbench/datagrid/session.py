@@ -16,17 +16,15 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.datagrid.clients import (
+from gridbench.datagrid.cluster import (
     TO_ANSWER,
     ClientProcesses,
-    answer_timeout,
-    connected,
-    first_tasks_timeout,
-)
-from gridbench.datagrid.cluster import (
     ClusterPlan,
     DataGridCluster,
     RunningMember,
+    answer_timeout,
+    connected,
+    first_tasks_timeout,
     running_cluster,
 )
 from gridbench.datagrid.figures import merged

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from gridbench.engines.base import Bytes, Cannot, Engine, Outcome, Task
-from gridbench.engines.python_tasks import failure_of, outcome_of, perform
 from gridbench.process.barrier import Meeting, meet
 from gridbench.workload.body import SLEEP
-from gridbench.workload.task import TaskResult
+from gridbench.workload.task import TaskResult, check_task, run_task
 
 Chunk = int | Literal["auto"]
 """How many items one call takes; "auto": as many as the engine finds best."""
@@ -131,3 +130,41 @@ def fixed(chunk: Chunk) -> int:
     if chunk == "auto":
         raise Cannot("its map has no chunk size of its own choice")
     return chunk
+
+
+# ---- Between a task and the Python function that does it
+
+
+def perform(  # noqa: PLR0917 # engines pass arguments by their place
+    sleep: float, data: Any, shared: Any, output_bytes: int, check: bool, doing: str = SLEEP
+) -> TaskResult:
+    """What a worker calls for a task, be it timed or one of the checksum pass."""
+    if check:
+        return check_task(data, shared, output_bytes)
+    return run_task(sleep, data, shared, output_bytes, doing)
+
+
+def outcome_of(tid: int, result: TaskResult, *, queued: float = float("nan")) -> Outcome:
+    """The outcome of task `tid` that ended well; `queued` as in `Outcome`."""
+    return Outcome(
+        tid=tid,
+        calc_in=result.calc_in,
+        calc_out=result.calc_out,
+        slept=result.slept,
+        queued=queued,
+        output=result.output,
+        worker=str(result.pid),
+        host=result.host,
+        clock_error=result.clock_error,
+    )
+
+
+def failure_of(tid: int, error: BaseException) -> Outcome:
+    """The outcome of task `tid` that ended in `error`, told in one line."""
+    return Outcome(tid=tid, error=one_line(error))
+
+
+def one_line(error: BaseException) -> str:
+    """Kind and message of an exception without line breaks, at most 300 characters."""
+    message = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -17,13 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from gridbench.process.children import PYTHON, AdoptedProcess, ChildProcess, PythonLaunch
 from gridbench.process.copying import PID
+from gridbench.process.inside import LineChannel, ObjectChannel
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.messages import LineChannel, ObjectChannel
 
 _WIDTH = 300  # characters of a line that are shown
 
@@ -247,12 +246,7 @@ class ProcessTemplate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._requests.close()
         self._process.wait()
 

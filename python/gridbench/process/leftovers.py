@@ -14,7 +14,6 @@ import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 from gridbench.process.children import ChildProcess, children_of, descendants_of
 
@@ -35,12 +34,7 @@ class Leftovers:
         self._before = children_of(os.getpid())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _adopt_orphans(False)
 
     def end(self, started: ChildProcess | None = None, *, patience: float = 5.0) -> list[str]:

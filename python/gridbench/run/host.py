@@ -18,9 +18,8 @@ from typing import Any
 
 from gridbench.engines.registry import GROUP, make_engine
 from gridbench.errors import InputError
-from gridbench.process.inside import end_now, serve
+from gridbench.process.inside import ObjectChannel, end_now, serve
 from gridbench.process.leftovers import Leftovers
-from gridbench.process.messages import ObjectChannel
 from gridbench.run.client import GLANCE, Close, Closed, Failed, LocalClient, News, Pass, facts_of
 from gridbench.run.exchange import EngineFailure
 

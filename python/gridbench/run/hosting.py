@@ -12,7 +12,7 @@ from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.process.child import Child, Ended
 from gridbench.process.children import ChildProcess
-from gridbench.process.messages import ObjectChannel
+from gridbench.process.inside import ObjectChannel
 from gridbench.run.client import (
     GLANCE,
     Client,

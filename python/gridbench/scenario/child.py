@@ -21,9 +21,8 @@ from gridbench.engines.registry import find_engine, load_engine
 from gridbench.engines.servers import limited
 from gridbench.errors import InputError
 from gridbench.machine.load import Load
-from gridbench.process.inside import serve
+from gridbench.process.inside import LineChannel, serve
 from gridbench.process.interrupt import Interrupt
-from gridbench.process.messages import LineChannel
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
 from gridbench.run.machine import machine_facts, versions

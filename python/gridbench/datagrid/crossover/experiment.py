@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.datagrid.crossover import result_kind
-from gridbench.datagrid.crossover.answer import answer_of
+from gridbench.datagrid.crossover.answer import answer_of, keep
 from gridbench.datagrid.crossover.options import CrossoverParameters
 from gridbench.datagrid.crossover.record import FORM, PlannedSharing, SharingRecord, Side
-from gridbench.datagrid.crossover.saved_models import keep
 from gridbench.datagrid.crossover.sides import ComputeSide, GridPlan, GridSide, plans_of
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import duration
