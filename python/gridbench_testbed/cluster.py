@@ -20,8 +20,8 @@ _NAME = "cluster"
 
 @contextlib.contextmanager
 def emulated(kind: str, nodes: int, each: int) -> Iterator[list[str]]:
-    """Servers of a cluster, `ssh`, `slurm` or `gridengine`, with so many nodes, and room for so
-    many workers on each. InputError if there can be none here."""
+    """Servers of an emulated cluster, `ssh`, `slurm` or `gridengine`, with `each` workers on each
+    node. InputError if it cannot start here."""
     if kind == "ssh":
         from gridbench_testbed.links import sshd
 
@@ -47,7 +47,7 @@ def emulated(kind: str, nodes: int, each: int) -> Iterator[list[str]]:
 
 
 def servers_of(rig: Rig) -> list[str]:
-    """Its nodes, for a crew on each."""
+    """The nodes of a rig as servers with one worker each."""
     command = shlex.join(["ssh", "-F", str(rig.config), "-o", "BatchMode=yes"])
     return [
         _url(f"ssh://node{number}", workers=1, command=command, python=sys.executable)
@@ -56,7 +56,7 @@ def servers_of(rig: Rig) -> list[str]:
 
 
 def _url(place: str, **keys: object) -> str:
-    # Crews are to find this gridbench.
+    # For workers to import this gridbench.
     packages = str(Path(__file__).parents[1])
     values = {**keys, "output": "plain", "environment.PYTHONPATH": packages}
     return f"{place}?{urlencode(values, quote_via=quote)}"

@@ -1,4 +1,4 @@
-"""Daemons of one's own on this machine, beside the system's, with all files in one folder."""
+"""Private daemons on this machine, beside the system's, with all files in one folder."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Self
 
-PATIENCE = 30.0  # seconds for what takes milliseconds
+PATIENCE = 30.0  # seconds, for steps that take milliseconds
 _MARK = "GRIDBENCH_DAEMONS"
-"""The variable that tells these daemons, and what they start, from all other processes."""
+"""Environment variable that marks these daemons and their processes."""
 
 
 def path() -> str:
-    """Daemons are in folders that not everybody's PATH has."""
+    """PATH with the system folders of daemons."""
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 def lacking(*programs: str) -> str:
-    """The first of the programs that is not installed; empty if all are."""
+    """The first program that is not installed; empty if all are."""
     return next((one for one in programs if shutil.which(one, path=path()) is None), "")
 
 
 def name_of(pid: int) -> str:
-    """What a process is called; empty if there is none."""
+    """The name of a process; empty if it has ended."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     return ""
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    """Ports of an interface that nobody listens at, all different."""
+    """Different free ports of an interface."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -48,25 +48,25 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
 
 
 class Daemons:
-    """While open, daemons run, for commands with the variables of `environment`.
+    """Daemons that run while this is open, for commands with the variables of `environment`.
 
-    They end with the thread that has started them, and so with its process, however that ends.
+    They end with the thread that started them, and so with its process.
     """
 
     _ends: ClassVar[Mapping[str, signal.Signals]] = {}
-    """Daemons that another signal than SIGTERM ends."""
+    """Signals that end daemons, where it is not SIGTERM."""
     _sessions: ClassVar = True
-    """Whether each daemon has a session of its own, or else a process group alone."""
+    """Whether each daemon has its own session, or only a process group."""
 
     def __init__(self, name: str, directory: Path | None = None) -> None:
-        """`directory`: where `folder` is made, by default where temporary files are."""
+        """`directory`: the parent of `folder`, by default that of temporary files."""
         self.folder = Path(tempfile.mkdtemp(prefix=f"gr{os.getpid()}-{name}-", dir=directory))
-        """All its files: log/ has what the daemons write."""
+        """All its files, with the daemons' output in log/."""
         (self.folder / "log").mkdir()
-        # Daemons want a folder that everybody can reach.
+        # Daemons require a folder that all users can reach.
         self.folder.chmod(0o755)
         self.variables: dict[str, str] = {}
-        """What programs need in their environment to use it."""
+        """Environment variables of programs that use it."""
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._closed = False
         self._owner = os.getpid()
@@ -75,7 +75,7 @@ class Daemons:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of a command that uses it."""
+        """The environment of a command that uses it."""
         return {**os.environ, "PATH": path(), **self.variables}
 
     @property
@@ -84,13 +84,13 @@ class Daemons:
         return {name: daemon.pid for name, daemon in self._daemons.items()}
 
     def use(self) -> None:
-        """Have this process, and what it starts, use it too until it is closed."""
+        """Set the variables in this process, until it is closed."""
         self._before = {name: os.environ.get(name) for name in self.variables}
         os.environ.update(self.variables)
 
     def run(self, *command: str) -> str:
-        """Run one of its commands; what it has printed. Raises RuntimeError if that fails."""
-        # Ctrl-C is for the client: what it asks for then has to be answered.
+        """Run a command; its output. Raises RuntimeError if it fails."""
+        # Ctrl-C is for the client, whose further commands must be answered.
         ran = subprocess.run(
             command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
             text=True, timeout=PATIENCE, check=False, start_new_session=True,
@@ -108,7 +108,7 @@ class Daemons:
 
     def close(self) -> None:
         """End all daemons, and remove the files; may be called again."""
-        # A process that was forked from their owner leaves them alone when it unwinds.
+        # A process forked from the owner must not end them.
         if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
@@ -124,7 +124,7 @@ class Daemons:
         finally:
             for name in reversed(list(self._daemons)):
                 self._end(name)
-            # What looks after a job's processes outlives the daemons.
+            # Supervisors of jobs outlive the daemons.
             for pid in self._marked():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -136,8 +136,17 @@ class Daemons:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @contextlib.contextmanager
+    def _making(self) -> Iterator[None]:
+        """End what has started if the rest cannot be made."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
     def _leave(self) -> None:
-        """What is done while the daemons still run, before they are ended."""
+        """Clean up while the daemons still run."""
 
     def _start(self, name: str, program: str, *arguments: str) -> None:
         with (self.folder / "log" / f"{name}.out").open("ab") as log:
@@ -160,7 +169,7 @@ class Daemons:
         if self._sessions:
             daemon.kill()
         else:
-            # What it has started may have written a title over the variable that marks it.
+            # Its processes may have overwritten the mark with a title.
             os.killpg(daemon.pid, signal.SIGKILL)
         daemon.wait()
 
@@ -176,7 +185,7 @@ class Daemons:
 
     @contextlib.contextmanager
     def _frozen(self, pid: int) -> Iterator[None]:
-        """Have a daemon hang: commands wait for its answer."""
+        """Stop a daemon, so that commands wait for its answer."""
         os.kill(pid, signal.SIGSTOP)
         try:
             yield
@@ -184,7 +193,7 @@ class Daemons:
             os.kill(pid, signal.SIGCONT)
 
     def _marked(self) -> list[int]:
-        """What the daemons have left."""
+        """Remaining marked processes."""
         mark = f"{_MARK}={self.folder}".encode()
         found = []
         for process in Path("/proc").glob("[0-9]*"):
@@ -194,7 +203,7 @@ class Daemons:
         return found
 
     def _until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait. Raises RuntimeError when a daemon ends, and TimeoutError with `what` is wrong."""
+        """Wait. Raises RuntimeError if a daemon ends, TimeoutError with `what` after a timeout."""
         end = time.monotonic() + PATIENCE
         while not condition():
             self.check()
@@ -203,27 +212,26 @@ class Daemons:
             time.sleep(0.02)
 
     def _log(self) -> str:
-        """The last of what the daemons have written."""
+        """The end of each daemon's output."""
         logs = sorted((self.folder / "log").iterdir())
         return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1000:]}" for log in logs)
 
 
 def _has_ended(daemon: subprocess.Popen[bytes]) -> bool:
-    """Without reaping it: until that is done, nobody else gets the number of its group."""
+    """Whether it has ended, without reaping it, which would free the id of its group."""
     if daemon.returncode is not None:
         return True
     return os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-#: How long to wait when a connection cannot be accepted for want of descriptors or memory, s.
+#: Seconds to wait when a connection cannot be accepted for lack of descriptors or memory.
 PAUSE = 0.1
 
 
 def serve_each(listener: socket.socket, serve: Callable[[socket.socket], object]) -> None:
-    """Have `serve` called with each connection, until the listener is closed.
+    """Call `serve` in a thread for each connection, until the listener is closed.
 
-    A shortage of descriptors only delays further connections, and one of threads ends those that
-    come meanwhile.
+    A lack of descriptors delays connections; a lack of threads closes them.
     """
     while listener.fileno() >= 0:
         try:

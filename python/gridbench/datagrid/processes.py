@@ -297,9 +297,10 @@ class Processes:
 
     def __init__(self, place: HostGroup, check: Callable[[], None]) -> None:
         """`check` is called ten times a second while something is waited for, and may raise."""
-        self._keepers = {member.host.name: member.remote for member in place.members}
+        self._controllers = {member.host.name: member.remote for member in place.members}
         self.facts: dict[str, DataGridHost] = {
-            name: self._asked(name, keeper.facts) for name, keeper in self._keepers.items()
+            name: self._asked(name, controller.facts)
+            for name, controller in self._controllers.items()
         }
         """Of the hosts."""
         self._check = check
@@ -315,7 +316,7 @@ class Processes:
     @property
     def hosts(self) -> list[str]:
         """The names of the hosts."""
-        return list(self._keepers)
+        return list(self._controllers)
 
     def address(self, host: str) -> str:
         """The address that its processes bind to."""
@@ -323,15 +324,15 @@ class Processes:
 
     def free_ports(self, host: str, count: int) -> list[int]:
         """Ports of that address."""
-        keeper = self._keepers[host]
-        found: list[int] = self._asked(host, keeper.free_ports, self.address(host), count)
+        controller = self._controllers[host]
+        found: list[int] = self._asked(host, controller.free_ports, self.address(host), count)
         return found
 
     def start(self, wanted: ProcessStart, host: str) -> None:
         """Start a process. ProcessError if that cannot be."""
         self._host_of[wanted.name] = host
         self._inbox[wanted.name] = deque()
-        why = self._asked(host, self._keepers[host].start, wanted)
+        why = self._asked(host, self._controllers[host].start, wanted)
         if why:
             raise ProcessError(wanted.name, f"cannot be started: {why}")
 
@@ -390,12 +391,12 @@ class Processes:
         for host, ours in by_host.items():
             # On a host that is lost they have ended.
             with contextlib.suppress(ProcessError):
-                self._asked(host, self._keepers[host].end, ours)
+                self._asked(host, self._controllers[host].end, ours)
 
     def clock(self, host: str) -> Callable[[], int]:
         """What tells the time of a host."""
-        keeper = self._keepers[host]
-        return lambda: int(self._asked(host, keeper.clock))
+        controller = self._controllers[host]
+        return lambda: int(self._asked(host, controller.clock))
 
     def host_of(self, name: str) -> str:
         """Where it is."""
@@ -414,13 +415,13 @@ class Processes:
     def _listen(self, hosts: set[str]) -> None:
         for host in hosts:
             self._check()
-            for said in self._asked(host, self._keepers[host].poll, _LOOK / len(hosts)):
+            for said in self._asked(host, self._controllers[host].poll, _LOOK / len(hosts)):
                 if said.name in self._inbox:
                     self._inbox[said.name].append(said)
 
     def _ask(self, name: str, method: str, *arguments: object) -> Any:
         host = self._host_of[name]
-        return self._asked(host, getattr(self._keepers[host], method), name, *arguments)
+        return self._asked(host, getattr(self._controllers[host], method), name, *arguments)
 
     def _asked(self, host: str, method: Callable[..., Any], *arguments: object) -> Any:
         try:

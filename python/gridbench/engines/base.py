@@ -1,7 +1,7 @@
-"""What gridbench asks of a system under test.
+"""The interface of a system under test.
 
 A third party adds an engine by subclassing `Engine` and naming the class in the
-entry-point group `gridbench.engines`; no file of gridbench has to change.
+entry-point group `gridbench.engines`; no file of gridbench changes.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ class Task:
     tid: int
     """Number of the task, from 1."""
     sleep: float
-    """Seconds to sleep, or for whatever its body is; already scaled."""
+    """Duration of its body, such as a sleep, in seconds; already scaled."""
     data: Bytes
     """Task data, shape (n,), passed with this task alone."""
     output_bytes: int
-    """Size of the output that the task has to return, bytes."""
+    """Size of the output that the task returns, bytes."""
     check: bool = False
     """A task of the untimed checksum pass: it does not sleep, and returns the digests of its data
     before its output. See `gridbench.workload.task.check_task`."""
     body: str = SLEEP
-    """What it does for that time: see `gridbench.workload.body`."""
+    """What the task does for that time: see `gridbench.workload.body`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came back of one task. Times are seconds of CLOCK_MONOTONIC of this host."""
+    """The outcome of one task. Times are seconds of CLOCK_MONOTONIC of this host."""
 
     tid: int
     calc_in: float = float("nan")
     calc_out: float = float("nan")
     slept: float = float("nan")
     queued: float = float("nan")
-    """When the engine took the task into its queue or sent it off, if it tells."""
+    """When the engine queued or sent the task, if it reports that."""
     output: Bytes | None = None
     worker: str = ""
     host: str = ""
     clock_error: float = float("nan")
-    """Seconds by which calc_in and calc_out may be wrong, where they are from the clock of another
-    host and were translated to this one's; NaN: not known."""
+    """Largest error of calc_in and calc_out, in seconds, if they were converted from the clock of
+    another host; NaN: not known."""
     error: str = ""
-    """Empty for success, else one line that says what happened."""
+    """Empty for success, else the reason in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an engine says of itself for the run's record."""
+    """An engine's name, version and settings, for the record of a run."""
 
     name: str
     version: str
@@ -72,7 +72,7 @@ class Description:
 
 
 class Cannot(Exception):
-    """The engine is not made for this; the message says why, for its row of the results."""
+    """The engine does not support this; the message gives the reason, for the results."""
 
 
 class Engine(abc.ABC):
@@ -80,43 +80,43 @@ class Engine(abc.ABC):
 
     name: ClassVar[str]
     uses_shared_memory: ClassVar[bool] = False
-    """Data goes through /dev/shm, whose size then limits a run."""
+    """Data goes through /dev/shm, so its size limits a run."""
     patience: float = 180.0
-    """Seconds that it may take to bring up the workers; who starts the engine sets it before."""
+    """Timeout for starting the workers, in seconds; set before `start`."""
 
     own_process: ClassVar[bool] = False
-    """Its client has a process of its own also where it could live in gridbench's: it forks its
-    workers, which would have to copy all that gridbench has in memory."""
+    """Its client always gets a process of its own: it forks its workers, and gridbench's process
+    has more memory to copy."""
 
     bodies: ClassVar[frozenset[str] | None] = frozenset({SLEEP})
-    """Bodies of tasks that it can run; None: any, also a user's Python function."""
+    """Task bodies that it supports; None: any, including a user's Python function."""
 
     takes_namespaces: ClassVar[bool] = False
-    """Its workers can live in network namespaces: see `use_namespaces`."""
+    """Its workers can run in network namespaces: see `use_namespaces`."""
 
     def use_namespaces(self, namespaces: Sequence[str]) -> None:
-        """Have the workers live in these network namespaces (files), one after the other.
+        """Run the workers in these network namespaces (files), in turn.
 
-        Called before all else. Raises Cannot if the engine has no way to do that.
+        Called before any other method. Raises Cannot if the engine does not support it.
         """
         del namespaces
         raise Cannot(f"{self.name} cannot put its workers into network namespaces")
 
     takes_servers: ClassVar[bool] = False
-    """Its workers can be those of a grid's servers: see `use_servers`."""
+    """It can use the workers of a grid's servers: see `use_servers`."""
 
     def use_servers(self, servers: Servers) -> None:
-        """Have the workers be those of these servers, as many as they have.
+        """Use the workers of these servers, all of them.
 
-        Called before all else. Raises Cannot if the engine has no way to do that.
+        Called before any other method. Raises Cannot if the engine does not support it.
         """
         del servers
         raise Cannot(f"the engine `{self.name}` cannot run its workers on servers of a grid")
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
-        """At most how many copies of the shared data exist at one time outside the client.
+        """The largest number of copies of the shared data outside the client at one time.
 
-        Asked before `start`, to refuse what cannot fit. An engine that keeps the data once
+        Called before `start`, to refuse what cannot fit. An engine that keeps the data once
         per machine returns 1.
         """
         del warm
@@ -127,31 +127,31 @@ class Engine(abc.ABC):
         """Name, version and resolved configuration."""
 
     def prepare(self, workers: int) -> None:  # noqa: B027 # most engines have nothing to do
-        """Bring up what a site has before anybody asks for workers, such as a batch system.
+        """Start what a site already has when a user requests workers, such as a batch system.
 
-        Called before `start` with the same number, and not counted. An engine whose `start` is
-        called without it does it there.
+        Called before `start` with the same number; its time is not counted. Without this call,
+        `start` does the same.
         """
 
     @abc.abstractmethod
     def start(self, workers: int) -> None:
-        """Ask for `workers` worker processes, one task at a time each. Need not wait for them."""
+        """Request `workers` worker processes, one task at a time each, without waiting for them."""
 
     @abc.abstractmethod
     def wait_ready(self) -> None:
-        """Return when every worker has answered."""
+        """Wait until every worker has answered."""
 
     @abc.abstractmethod
     def share(self, data: Bytes) -> Any:
-        """Give data common to all tasks; what is returned is passed to `submit`."""
+        """Share data with all tasks; the result is passed to `submit`."""
 
     @abc.abstractmethod
     def submit(self, task: Task, shared: Any) -> None:
-        """Hand over one task. May block: that is the engine's back-pressure."""
+        """Submit one task. May block: that is the engine's back-pressure."""
 
     @abc.abstractmethod
     def next_outcome(self) -> Outcome:
-        """Wait for the next task to end, in order of completion, and return its outcome."""
+        """Wait for the next task to end, in order of completion; its outcome."""
 
     @abc.abstractmethod
     def close(self) -> None:

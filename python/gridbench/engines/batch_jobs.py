@@ -1,9 +1,9 @@
-"""Tasks that are batch jobs, whose data goes through files: how it is done without a grid.
+"""Tasks as batch jobs, with data in files, as without a grid; and batch systems for engines.
 
-gridbench starts a batch system of its own on this machine, which has a slot for each
-worker, and nothing else waits in its queue. Each task is a job that starts Python
-anew, reads its arguments from a file and writes its result to one; the client looks for those
-files fifty times a second. So did the runs on Condor and Grid Engine that the benchmark comes from.
+gridbench starts a batch system on this machine with a slot for each worker and an empty queue. Each
+task is a job that starts Python, reads its arguments from a file and writes its result to one. The
+client polls for results fifty times a second, as the original benchmark did on Condor and Grid
+Engine.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from gridbench_testbed.batch.gridengine import GridEngine
 from gridbench_testbed.batch.htcondor import HTCondor
 from gridbench_testbed.batch.slurm import Slurm
 
-_LOOK_EVERY = 0.02  # seconds between two looks for results
-_ASK_EVERY = 1.0  # seconds between two questions for jobs that have ended without one
-_PATIENCE = 30.0  # seconds for which the batch system may give no answer
+_LOOK_EVERY = 0.02  # seconds between polls for results
+_ASK_EVERY = 1.0  # seconds between polls for jobs that ended without a result
+_PATIENCE = 30.0  # seconds that the batch system may be silent
 _SMALL = "a batch job for each call is made for tasks of seconds: its latency means nothing"
 
 
 class BatchJobFuture(Future[Any]):
-    """A task on its way."""
+    """A submitted task."""
 
     def __init__(self) -> None:
         super().__init__()
-        #: When the batch system was asked, s of CLOCK_MONOTONIC.
+        #: When it was submitted, s of CLOCK_MONOTONIC.
         self.sent = time.monotonic()
-        #: How the batch system names it; empty until it does.
+        #: Its name in the batch system, once known.
         self.name = ""
 
 
@@ -97,7 +97,7 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._number = 0
-        #: By number, as its files are called.
+        #: By number, which its files are named after.
         self._open: dict[int, BatchJobFuture] = {}
         #: Numbers, by the batch system's names of their jobs.
         self._named: dict[str, int] = {}
@@ -105,10 +105,10 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
 
     @abc.abstractmethod
     def _submit(self, rig: BatchSystem, count: int, command: list[str]) -> list[str]:
-        """Ask for so many jobs; how the batch system names them, as `BatchSystem.jobs` does."""
+        """Submit `count` jobs; their names, as in `BatchSystem.jobs`."""
 
     def describe(self) -> Description:
-        """The workers of the benchmark are slots of the batch system."""
+        """Its workers are slots of the batch system."""
         return Description(
             name=self.name,
             version=self._version,
@@ -127,13 +127,13 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
         rig.variables["PYTHONPATH"] = str(Path(gridbench.__file__).parents[1])
 
     def start(self, workers: int) -> None:
-        """Look for results from now on."""
+        """Start to poll for results."""
         self.prepare(workers)
         self._workers = workers
         threading.Thread(target=self._watch, daemon=True).start()
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Write a file and submit a job; takes as long as that takes."""
+        """Write a file and submit a job."""
         number, job = self._written(function, args)
         self._ask(number, 1)
         return job
@@ -143,7 +143,7 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
         return store_argument(value, self._place / f"shared-{time.monotonic_ns()}")
 
     def queued(self, future: Any) -> float:
-        """When the batch system was asked."""
+        """When the job was submitted."""
         return float(future.sent)
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
         return number, job
 
     def _ask(self, first: int, count: int) -> None:
-        """Submit jobs whose files are there. Raises what the batch system says."""
+        """Submit jobs whose files exist. Raises the error of the batch system."""
         rig, place = self._rig, self._place
         if rig is None:
             raise RuntimeError("the batch system is not running")
@@ -189,13 +189,13 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
             raise
         with self._lock:
             for number, name in zip(range(first, first + count), names, strict=True):
-                # One that has ended by now needs no name.
+                # A job that has already ended needs no name.
                 if number in self._open:
                     self._open[number].name = name
                     self._named[name] = number
 
     def _watch(self) -> None:
-        """In a thread: take results as their files come, and tell jobs that have left none."""
+        """Poll for results, and fail jobs that ended without one; runs in a thread."""
         asked = answered = time.monotonic()
         gone: set[str] = set()
         while not self._closed.wait(_LOOK_EVERY):
@@ -206,9 +206,9 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
                     continue
                 asked = time.monotonic()
                 if self._named and self._rig is not None:
-                    gone = self._told_twice(gone, {line.split()[0] for line in self._rig.jobs()})
+                    gone = self._fail_lost(gone, {line.split()[0] for line in self._rig.jobs()})
                 answered = time.monotonic()
-            except Exception as error:  # whatever the batch system has to say
+            except Exception as error:
                 if time.monotonic() - answered > _PATIENCE and not self._closed.is_set():
                     self._fail(one_line(error))
 
@@ -224,8 +224,8 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
         if job is not None:
             _settle(job, value, error)
 
-    def _told_twice(self, before: set[str], alive: set[str]) -> set[str]:
-        """End jobs that were not there when it was asked twice, and have left no result."""
+    def _fail_lost(self, before: set[str], alive: set[str]) -> set[str]:
+        """Fail jobs that two polls in a row did not list, and that have no result."""
         with self._lock:
             gone = set(self._named) - alive
             lost = {name: self._open.pop(self._named.pop(name), None) for name in gone & before}
@@ -235,7 +235,7 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
         return gone - before
 
     def _fail(self, why: str) -> None:
-        """All that is open has failed."""
+        """Fail all open jobs."""
         with self._lock:
             jobs = list(self._open.values())
             self._open.clear()
@@ -252,7 +252,7 @@ def _settle(job: BatchJobFuture, value: Any, error: BaseException | None) -> Non
             job.set_exception(error)
 
 
-_TOGETHER = 0.1  # seconds without another call after which an array is submitted
+_TOGETHER = 0.1  # seconds without a further call before an array is submitted
 _LARGEST = 1000  # tasks of an array, at most
 
 
@@ -277,18 +277,18 @@ class SlurmArrayEngine(SlurmJobsEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        #: Written and not submitted: the first one's number, how many, and when the last one came.
+        #: Tasks to submit: number of the first, count, and time of the last.
         self._first = self._count = 0
         self._last = 0.0
         self._changed = threading.Condition()
 
     def start(self, workers: int) -> None:
-        """Look for results, and for tasks that go together."""
+        """Start to poll for results, and to collect tasks for arrays."""
         super().start(workers)
         threading.Thread(target=self._collect, daemon=True).start()
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Write a file; it goes with those that come within a tenth of a second."""
+        """Write a file; tasks within a tenth of a second share an array."""
         with self._changed:
             number, job = self._written(function, args)
             if not self._count:
@@ -311,7 +311,7 @@ class SlurmArrayEngine(SlurmJobsEngine):
             if count and not self._closed.is_set():
                 try:
                     self._ask(first, count)
-                except Exception as error:  # told to those who wait for them
+                except Exception as error:
                     self._fail(one_line(error))
 
 
@@ -345,6 +345,6 @@ class HTCondorJobsEngine(BatchJobsEngine):
 
 
 def _quoted(arguments: Sequence[str]) -> str:
-    """As HTCondor reads them: quotes are doubled, and each argument stands in single ones."""
+    """Quoted for HTCondor: quotes doubled, each argument in single quotes."""
     words = " ".join("'" + argument.replace("'", "''") + "'" for argument in arguments)
     return '"' + words.replace('"', '""') + '"'

@@ -21,7 +21,7 @@ from gridbench.printing import print_json
 
 @dataclass(frozen=True, slots=True)
 class ListedEngine:
-    """What the list says of an engine."""
+    """A line of the list."""
 
     name: str
     state: str
@@ -29,14 +29,14 @@ class ListedEngine:
     what: str
     where: str
     problem: str = ""
-    """Why it cannot be used, and what to do about it."""
+    """Why it cannot be used, and the remedy."""
 
 
 def print_listed(
     listed: Sequence[ListedEngine], commands: str, *, where: bool, as_json: bool, note: str = ""
 ) -> None:
-    """Print a line for each engine: name, state, version, and what it is, or where; or all of this
-    as JSON. `commands`: the command below which they are installed. `note`: printed below."""
+    """Print a line for each engine, or all of it as JSON: name, state, version, and description or
+    place. `commands`: the command that installs them. `note`: printed at the end."""
     if as_json:
         print_json([asdict(one) for one in listed])
         return
@@ -60,8 +60,7 @@ def print_listed(
 def act_on_each(
     chosen: Sequence[InstallableT], act: Callable[[InstallableT, Tell], None], *, quiet: bool
 ) -> int:
-    """Install or remove them side by side, going on with the others when one fails; the exit
-    status."""
+    """Install or remove engines in parallel, also after one has failed; the exit status."""
 
     def tell(one: InstallableT, line: str) -> None:
         if not quiet:
@@ -75,12 +74,12 @@ def act_on_each(
             return False
         return True
 
-    # pip and Maven keep one processor busy. Lines are written whole: several threads tell.
+    # pip and Maven use one processor each. Threads print whole lines.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         try:
             failed = not all(list(pool.map(acted, chosen)))
         except BaseException:
-            # Those that have not begun need not be waited for.
+            # Do not wait for those that have not begun.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     if failed:
@@ -89,15 +88,14 @@ def act_on_each(
 
 
 def none_named(commands: str) -> InputError:
-    """For who asks to install, and does not say what."""
+    """The error for an installation without names."""
     return InputError(
         "no engine is named", remedy=f"name one or several, or use --all; see `{commands}`"
     )
 
 
 def list_engines(*, where: bool, as_json: bool = False) -> None:
-    """Print a line for each engine: name, state, version, and what it is, or where; or all of this
-    as JSON."""
+    """Print a line for each engine, or all of it as JSON."""
     found = installed_engines()
     if not found:
         raise InputError("no engines are installed", remedy="install the package with pip")
@@ -120,10 +118,10 @@ def _listed(name: str, point: EntryPoint) -> ListedEngine:
 
 
 def install_engines(names: Sequence[str], *, everything: bool, quiet: bool = False) -> int:
-    """Install engines side by side, going on with the others when one fails; the exit status."""
+    """Install engines in parallel, also after one has failed; the exit status."""
     if everything:
         every = [own for name in installed_engines() if (own := environment(name)) is not None]
-        # Some engines share one.
+        # Some engines share an environment.
         chosen = list({own.name: own for own in every}.values())
     elif names:
         chosen = [own for name in names if (own := _own(name)) is not None]
@@ -139,9 +137,9 @@ def remove_engines(names: Sequence[str], *, quiet: bool = False) -> int:
 
 
 def _own(name: str) -> Environment | None:
-    """The environment of an engine that is known; None, and told, if it needs none.
+    """The environment of a known engine; None, with a message, if it needs none.
 
-    Some are no engines, but peers of `python -m benchmarks` (requirements/NAME.txt).
+    Some are peers of `python -m benchmarks` instead of engines (requirements/NAME.txt).
     """
     own = environment(name)
     if own is None:

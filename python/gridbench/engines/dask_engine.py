@@ -1,9 +1,9 @@
 """Dask: dask.distributed with a scheduler in this process and one-threaded worker processes.
 
 Used as its manual recommends on one machine: a `LocalCluster` of processes, `Client.submit` with
-`pure=False` (each call is to run, even if there was one like it), `Client.gather`, and
-`Client.scatter` for data, straight to workers: with `broadcast=True` for what all tasks share, and
-for single arguments of 10 MB or more, where Dask would warn of a large graph otherwise.
+`pure=False`, which runs repeated calls too, `Client.gather`, and `Client.scatter` straight to
+workers: with `broadcast=True` for shared data, and for arguments of 10 MB or more, for which Dask
+would otherwise warn of a large graph.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from gridbench.process.children import end
 _LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
 _PATIENCE = 20.0  # seconds for the workers to end; Dask itself kills a busy one after four
 SETTINGS = {
-    # Seconds that a worker may take to start or to connect: many start at once on few cores.
+    # Seconds for a worker to start or connect: many start at once on few cores.
     "distributed.comm.timeouts.connect": "180s",
     "distributed.comm.timeouts.tcp": "180s",
-    # A task whose worker died has failed; it is not tried on other workers.
+    # A task fails with its worker; it is not retried.
     "distributed.scheduler.allowed-failures": 0,
     # As the manual says of `broadcast`: every 2 s it would drop all copies of data but one, and a
     # broadcast that takes longer makes them again without end.
@@ -48,7 +48,7 @@ class DaskEngine(FunctionEngine):
         self._client: Any = None
 
     def describe(self) -> Description:
-        """What the cluster was made with; the rest is Dask's default."""
+        """Settings of the cluster; others are Dask's defaults."""
         return Description(
             name=self.name,
             version=version("distributed"),
@@ -66,7 +66,7 @@ class DaskEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Make the cluster, which returns when its worker processes are there."""
+        """Create the cluster, which waits for its worker processes."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-dask-")
         dask.config.set({**SETTINGS, "temporary-directory": self._folder.name})
@@ -80,16 +80,16 @@ class DaskEngine(FunctionEngine):
         self._client = Client(self._cluster, set_as_default=False)
 
     def wait_ready(self) -> None:
-        """Return when the workers have met."""
+        """Wait until all workers run a task."""
         self._running().wait_for_workers(self._workers)
         super().wait_ready()
 
     def arrived(self) -> int | None:
-        """As the scheduler sees it."""
+        """From the scheduler."""
         return len(self._running().scheduler_info(n_workers=-1)["workers"])
 
     def call_on_each(self, function: Callable[..., Any], /, *args: Any) -> list[Any]:
-        """Each worker is named, as the scheduler queues two calls on one."""
+        """Name each worker: the scheduler would queue two calls on one."""
         client = self._running()
         workers = client.scheduler_info(n_workers=-1)["workers"]
         return [client.submit(function, *args, workers=[one], pure=False) for one in workers]
@@ -120,11 +120,11 @@ class DaskEngine(FunctionEngine):
         return (result for batch in results for result in batch)
 
     def put(self, value: Any) -> Any:
-        """A future whose data all workers have."""
+        """A future for data that all workers have."""
         return self._running().scatter(value, broadcast=True, direct=True, hash=False)
 
     def close(self) -> None:
-        """End the workers; a task that still runs is given up."""
+        """End the workers, and abandon running tasks."""
         client, self._client = self._client, None
         cluster, self._cluster = self._cluster, None
         folder, self._folder = self._folder, None
@@ -140,7 +140,7 @@ class DaskEngine(FunctionEngine):
             folder.cleanup()
 
     def _processes_of(self, cluster: Any) -> set[int]:
-        """What this process has to see the end of, when it closes the cluster."""
+        """Processes whose end this process has to await when it closes the cluster."""
         return {nanny.pid for nanny in cluster.workers.values() if nanny.pid}
 
     def _running(self) -> Any:
@@ -154,5 +154,5 @@ def _is_large(argument: Any) -> bool:
 
 
 def _each(function: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
-    """In a worker: one batch."""
+    """Run one batch in a worker."""
     return [function(item) for item in items]

@@ -1,9 +1,8 @@
 """dask-jobqueue: Dask whose workers are batch jobs, on a Slurm of this machine.
 
-Used as its manual shows: a `SLURMCluster` whose jobs have one worker of one core each, `scale`, and
-then Dask as ever. gridbench starts a Slurm of its own with a processor for each
-worker and nobody else in its queue. Tasks go from the scheduler, in this process, to the workers
-without Slurm.
+Used as its manual shows: a `SLURMCluster` whose jobs have one worker of one core each, then
+`scale`. gridbench starts a Slurm with a processor for each worker and an empty queue. Tasks go from
+the scheduler, in this process, to the workers without Slurm.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from gridbench_testbed.batch.slurm import Slurm
 _PATIENCE = {
     name: value for name, value in SETTINGS.items() if name.startswith("distributed.comm.")
 }
-"""Of the settings, those that workers need too; variables of Dask tell them."""
+"""Settings that workers need as well, as environment variables."""
 _JOB = {
     "cores": 1,
     "processes": 1,
-    # Has to be said. Slurm of this machine does not count it, and workers are told of no limit.
+    # Required by dask-jobqueue; Slurm here does not count it, and workers have no limit.
     "memory": "1 GB",
     "job_directives_skip": ["--mem"],
     "worker_extra_args": ["--memory-limit", "0", "--no-dashboard"],
     "walltime": "24:00:00",
-    # A worker that finds no scheduler for so many seconds ends: many start at once on few cores.
+    # Seconds until a worker without a scheduler ends: many start at once on few cores.
     "death_timeout": 180,
     "interface": "lo",
 }
@@ -53,7 +52,7 @@ class DaskJobqueueEngine(OnBatchSystem, DaskEngine):
     system: ClassVar[type[BatchSystem]] = Slurm
 
     def describe(self) -> Description:
-        """What the cluster was made with; the rest is dask-jobqueue's default."""
+        """Settings of the cluster; others are dask-jobqueue's defaults."""
         whole = super().describe()
         kept = {
             name: value
@@ -72,11 +71,11 @@ class DaskJobqueueEngine(OnBatchSystem, DaskEngine):
         )
 
     def _set_up(self, rig: BatchSystem) -> None:
-        # dask-jobqueue asks it as any program of this process would.
+        # dask-jobqueue runs Slurm's commands in this process's environment.
         rig.use()
 
     def start(self, workers: int) -> None:
-        """Ask for the jobs; does not wait for them."""
+        """Request the jobs without waiting for them."""
         self.prepare(workers)
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-jobqueue-")
@@ -92,16 +91,16 @@ class DaskJobqueueEngine(OnBatchSystem, DaskEngine):
         self._client = Client(self._cluster, set_as_default=False)
 
     def put(self, value: Any) -> Any:
-        """A future whose data all workers have: it is sent to those that are there."""
+        """A future for data that all workers have, once all have come."""
         self._running().wait_for_workers(self._workers)
         return super().put(value)
 
     def _processes_of(self, cluster: Any) -> set[int]:
-        """Slurm sees the end of its jobs."""
+        """None: Slurm ends its jobs."""
         del cluster
         return set()
 
 
 def _variable(setting: str) -> str:
-    """How a setting of Dask is called in the environment."""
+    """The environment variable of a setting of Dask."""
     return "DASK_" + setting.upper().replace(".", "__").replace("-", "_")

@@ -1,11 +1,11 @@
-"""Where engines live: in this Python, or each in a Python environment of its own.
+"""Python environments of engines, or this Python for engines without one.
 
-What one engine depends on conflicts with what another does. An engine with a file of
-requirements, `requirements/NAME.txt`, therefore has an environment, which `gridbench engines
-install NAME` makes, with its packages and nothing of gridbench's: its processes find gridbench
-through PYTHONPATH, which names a folder that holds links to this very package and its testbed.
+Dependencies of engines conflict. So an engine with a file `requirements/NAME.txt` has its own
+environment, created by `gridbench engines install NAME`, with its packages and without gridbench.
+Its processes import gridbench through PYTHONPATH, a folder with links to this package and its
+testbed.
 
-Environments are in the folder that `environments_folder` (installing.py) names.
+Environments are in `environments_folder` (installing.py).
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from gridbench.errors import InputError
 from gridbench.process.children import PYTHON, PythonLaunch
 
 MARKER = "gridbench-installed.txt"
-"""Written last into an environment: the requirements that it was made from."""
+"""Written last into an environment: its requirements."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Numerical libraries on one thread, for all engines alike."""
+"""One thread for numerical libraries, for all engines."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _TESTBED = Path(gridbench_testbed.__file__).resolve().parent
 _REQUIREMENTS = Path(__file__).with_name("requirements")
 _SHARED = {"emulated-slurm-dask": "dask", "emulated-slurm-hyperqueue": "hyperqueue"}
-"""Engines that live in the environment of another one."""
+"""Engines that use the environment of another engine."""
 VARIABLES = {**ONE_THREAD, "PYTHONSAFEPATH": "1"}
-"""For processes of engines: no Python that they start imports from the current folder."""
+"""For processes of engines, whose Python does not import from the current folder."""
 _PROGRAMS = {"mpi": ("mpiexec", "install Open MPI (Debian: apt-get install openmpi-bin)")}
-"""What pip cannot install: a program, and what to do when it is missing."""
+"""Programs that pip cannot install, and the remedy if one is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Requirement:
 
 
 class Environment(Installable):
-    """The environment of one engine, be it installed or not."""
+    """The environment of one engine, installed or not."""
 
     commands = "gridbench engines"
     kind = "environment"
@@ -67,20 +67,20 @@ class Environment(Installable):
         self.requirements = _REQUIREMENTS / f"{name}.txt"
 
     def required(self) -> list[Requirement]:
-        """The packages that are asked for; the engine's own is the first."""
+        """Its packages, the engine's first."""
         lines = self.requirements.read_text(encoding="ascii").split()
         pairs = (line.split("==") for line in lines)
         # Installed packages do not have the extras in their names.
         return [Requirement(name.partition("[")[0], version) for name, version in pairs]
 
     def command(self) -> list[str]:
-        """The environment's Python, to be followed by its arguments; as `PYTHON`."""
+        """Command of the environment's Python, as `PYTHON`."""
         return [str(self.folder / "bin" / "python"), "-P"]
 
     def variables(self) -> dict[str, str]:
-        """For its processes: they find this gridbench and, in front of others, its programs.
+        """Environment variables of its processes: this gridbench, and its programs first on PATH.
 
-        Its packages are those that were installed into it, whatever the user has in other places.
+        Packages of the user in other places are ignored.
         """
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
         path = os.pathsep.join([str(self.folder / "bin"), os.environ.get("PATH", os.defpath)])
@@ -96,7 +96,7 @@ class Environment(Installable):
         )
 
     def state_unlocked(self) -> InstallationState:
-        """As `state`, for who keeps others from changing it."""
+        """The state, while the caller holds the lock."""
         remedy = self.remedy
         if not self.folder.exists():
             return InstallationState("missing", what="is not installed", remedy=remedy)
@@ -133,13 +133,13 @@ class Environment(Installable):
             )
 
     def missing_program(self) -> tuple[str, str] | None:
-        """A program that the machine has to have and has not, and what to do."""
+        """A required program that the machine lacks, and the remedy."""
         if self.name in _PROGRAMS and shutil.which(_PROGRAMS[self.name][0]) is None:
             return _PROGRAMS[self.name]
         return None
 
     def _not_whole(self, found: dict[str, str]) -> str:
-        """Why it is not whole, if it is not."""
+        """Why it is incomplete; empty if it is complete."""
         if not (self.folder / MARKER).is_file():
             return "its installation was cut off"
         if not os.access(self.command()[0], os.X_OK):
@@ -148,7 +148,7 @@ class Environment(Installable):
         return f"{', '.join(absent)} is missing" if absent else ""
 
     def _version_of(self, package: str) -> str:
-        """The version of an installed package, or nothing."""
+        """The version of an installed package; empty if missing."""
         places = [str(place) for place in self.folder.glob("lib/python3*/site-packages")]
         for one in metadata.distributions(name=package, path=places):
             with contextlib.suppress(KeyError):  # its metadata are damaged
@@ -157,13 +157,13 @@ class Environment(Installable):
 
 
 def environment(name: str) -> Environment | None:
-    """The environment of the engine `name`; None if it lives in this Python."""
+    """The environment of the engine `name`; None if it uses this Python."""
     name = _SHARED.get(name, name)
     return Environment(name) if (_REQUIREMENTS / f"{name}.txt").is_file() else None
 
 
 def our_launch() -> PythonLaunch:
-    """This Python, with the variables that clients of engines have."""
+    """This Python, with the variables of engine clients."""
     return PythonLaunch([*PYTHON], os.environ | VARIABLES)
 
 
@@ -177,10 +177,10 @@ def launch_of(name: str) -> PythonLaunch:
 
 
 def folder_with(root: Path, *packages: Path) -> Path:
-    """A folder with links to these packages alone, for PYTHONPATH: engines have packages of their
-    own instead of those that lie beside them.
+    """A folder with links to these packages only, for PYTHONPATH, so that engines do not import
+    other packages from beside them.
 
-    Several installations of gridbench can share environments, so it is named after the place.
+    It is named after their place, as several installations of gridbench can share environments.
     """
     places = os.pathsep.join(map(str, packages))
     folder = root / f".gridbench-{hashlib.sha256(os.fsencode(places)).hexdigest()[:12]}"
@@ -188,7 +188,7 @@ def folder_with(root: Path, *packages: Path) -> Path:
         link = folder / package.name
         if not link.is_symlink():
             folder.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):  # made meanwhile, by another process
+            with contextlib.suppress(FileExistsError):  # created by another process
                 link.symlink_to(package)
     return folder
 
@@ -220,9 +220,9 @@ _PIP_CAUSES = (
 
 
 def install_environment(environment: Environment, tell: Tell) -> None:
-    """Install an engine, or repair what is there; `tell` gets lines about the progress.
+    """Install or repair an engine; `tell` gets lines about the progress.
 
-    InputError if it fails, and then nothing is left of it but the log.
+    InputError if it fails; then only the log remains.
     """
     installing.install(environment, _make_environment, tell)
 
@@ -231,12 +231,12 @@ def _make_environment(environment: Environment, lock: int, tell: Tell) -> None:
     engine = environment.required()[0]
     with environment.log.open("wb") as log:
         tell("making an environment ...")
-        # That of a virtual environment would depend on it.
+        # The new environment must not depend on a virtual environment.
         python: str = getattr(sys, "_base_executable", sys.executable)
         made = (python, "-I", "-m", "venv", "--without-pip", str(environment.folder))
         status = run_logged(made, log, lock)
         module = (*environment.command(), "-I", "-m")
-        # Done by itself, as otherwise nothing is told when it fails.
+        # A step of its own, whose errors are reported.
         status = status or run_logged((*module, "ensurepip", "--default-pip"), log, lock)
         if status == 0:
             tell(f"installing {engine.package} {engine.version} (log: {environment.log}) ...")

@@ -1,8 +1,8 @@
-"""Engines that call any Python function: what a driver of such an engine has to write.
+"""Engines that call any Python function, and the interface of their drivers.
 
-The compute-grid benchmark hands its tasks to `submit` and takes outcomes from `next_outcome`; the
-micro benchmarks call functions directly. Both are the same few verbs of the engine, so that a
-driver is written once, in the way the engine's own manual recommends.
+The compute-grid benchmark submits tasks and takes their outcomes; the micro benchmarks call
+functions directly. Both use the same few methods, so a driver is written once, as the manual of its
+engine recommends.
 """
 
 from __future__ import annotations
@@ -18,58 +18,58 @@ from gridbench.workload.body import SLEEP
 from gridbench.workload.task import TaskResult, check_task, run_task
 
 Chunk = int | Literal["auto"]
-"""How many items one call takes; "auto": as many as the engine finds best."""
+"""Number of items in one call; "auto": the engine chooses."""
 
 
 class FunctionEngine(Engine):
     """An engine that calls functions which its workers can import by name.
 
-    What `call` returns is the engine's own future; only the engine looks into it.
+    `call` returns the engine's own future, which is opaque to others.
     """
 
     bodies: ClassVar[frozenset[str] | None] = None
 
     cannot: ClassVar[Mapping[str, str]] = {}
-    """Workloads that the engine is not made for, by name, each with the reason."""
+    """Workloads that the engine does not support, by name, with the reason."""
 
     def __init__(self) -> None:
         self.modules: tuple[str, ...] = (perform.__module__,)
-        """Of the functions that will be called, for engines that can load them beforehand."""
+        """Modules of the functions to call, for engines that can preload them."""
         self._workers = 0
-        """How many were asked for; `start` says so."""
+        """Number of workers, from `start`."""
         self._ended: queue.SimpleQueue[tuple[int, Any, Exception | None]] = queue.SimpleQueue()
-        """Tasks that have ended: number, and future or why there is none."""
+        """Finished tasks: number, and future or the reason why there is none."""
 
     @abc.abstractmethod
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Submit `function(*args)`; returns at once with a future, but for back-pressure."""
+        """Submit `function(*args)`; its future. Blocks only for back-pressure."""
 
     def call_on_each(self, function: Callable[..., Any], /, *args: Any) -> list[Any]:
-        """Submit `function(*args)` once for each worker; the calls meet, so that each gets one."""
+        """Submit `function(*args)` once per worker; the calls wait for each other."""
         return [self.call(function, *args) for _ in range(self._workers)]
 
     def result(self, future: Any) -> Any:
-        """Wait for a call; its result, or the exception that it raised."""
+        """Wait for a call. Returns its result, or raises its exception."""
         return future.result()
 
     def task_result(self, future: Any) -> TaskResult:
-        """The same for a task, with stamps on the client's clock as far as the engine knows it."""
+        """The result of a task, with timestamps on the client's clock if the engine knows it."""
         result: TaskResult = self.result(future)
         return result
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """The results of many calls, in their order, in the way the engine's users get them."""
+        """The results of many calls, in order, as users of the engine get them."""
         return [self.result(future) for future in futures]
 
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
     ) -> Iterable[Any]:
-        """`function` of each item, `chunk` items to a call. Raises Cannot without such a verb."""
+        """Call `function` for each item, `chunk` items in a call. Raises Cannot if unsupported."""
         del function, items, chunk
         raise Cannot(f"{self.name} has no map that sends several items in one call")
 
     def wait_ready(self) -> None:
-        """Return when each worker has met all others, in a task that waits for them."""
+        """Wait until each worker runs a task that waits for all others."""
         with Meeting(self.patience) as meeting:
             futures = self.call_on_each(meet, meeting.place)
             meeting.gather(self._workers)
@@ -77,35 +77,35 @@ class FunctionEngine(Engine):
             self.gather(futures)
 
     def arrived(self) -> int | None:
-        """How many workers have come so far; None if the engine cannot tell."""
+        """Number of workers so far; None if the engine does not report it."""
         return None
 
     def put(self, value: Any) -> Any:
-        """Give data for many calls; what is returned stands for it as an argument of `call`."""
+        """Share data among many calls; the result stands for it as an argument of `call`."""
         return value
 
     def moved(self, future: Any) -> int | None:
-        """Bytes of arguments that a call which has ended moved or copied; None: not told."""
+        """Bytes of arguments that a finished call moved or copied; None: not reported."""
         del future
         return None
 
     def when_done(self, future: Any, report: Callable[[], object]) -> None:
-        """Have `report` called, in any thread, when the call has ended."""
+        """Call `report`, in any thread, when the call has ended."""
         future.add_done_callback(lambda _: report())
 
     def queued(self, future: Any) -> float:
-        """When the engine sent the call off, in s of CLOCK_MONOTONIC, if it tells; else NaN."""
+        """When the engine sent the call, in s of CLOCK_MONOTONIC; NaN if not reported."""
         del future
         return float("nan")
 
     def share(self, data: Bytes) -> Any:
-        """`put`, if there is anything to share."""
+        """`put`, unless the data is empty."""
         return self.put(data) if data.size else data
 
     def submit(self, task: Task, shared: Any) -> None:
-        """Call what does the task. If the engine refuses, broken or closed, the task failed."""
+        """Submit the task as a call. A refused call is a failed task."""
         arguments = (task.sleep, task.data, shared, task.output_bytes, task.check)
-        # The usual body is not sent along: it would take some bytes of each call.
+        # The default body is not sent: it would add some bytes to each call.
         more = () if task.body == SLEEP else (task.body,)
         try:
             future = self.call(perform, *arguments, *more)
@@ -115,18 +115,18 @@ class FunctionEngine(Engine):
         self.when_done(future, lambda: self._ended.put((task.tid, future, None)))
 
     def next_outcome(self) -> Outcome:
-        """The next task in order of completion; one that failed has an error."""
+        """The outcome of the next task in order of completion."""
         tid, future, refusal = self._ended.get()
         if refusal is not None:
             return failure_of(tid, refusal)
         try:
             return outcome_of(tid, self.task_result(future), queued=self.queued(future))
-        except (Exception, SystemExit) as error:  # whatever was raised is the task's end
+        except (Exception, SystemExit) as error:
             return failure_of(tid, error)
 
 
 def fixed(chunk: Chunk) -> int:
-    """`chunk`, for engines that leave it to the caller; raises Cannot for "auto"."""
+    """`chunk`, for engines without a choice of their own; raises Cannot for "auto"."""
     if chunk == "auto":
         raise Cannot("its map has no chunk size of its own choice")
     return chunk
@@ -138,14 +138,14 @@ def fixed(chunk: Chunk) -> int:
 def perform(  # noqa: PLR0917 # engines pass arguments by their place
     sleep: float, data: Any, shared: Any, output_bytes: int, check: bool, doing: str = SLEEP
 ) -> TaskResult:
-    """What a worker calls for a task, be it timed or one of the checksum pass."""
+    """Run a task in a worker, timed or in the checksum pass."""
     if check:
         return check_task(data, shared, output_bytes)
     return run_task(sleep, data, shared, output_bytes, doing)
 
 
 def outcome_of(tid: int, result: TaskResult, *, queued: float = float("nan")) -> Outcome:
-    """The outcome of task `tid` that ended well; `queued` as in `Outcome`."""
+    """The outcome of task `tid` that succeeded; `queued` as in `Outcome`."""
     return Outcome(
         tid=tid,
         calc_in=result.calc_in,
@@ -160,7 +160,7 @@ def outcome_of(tid: int, result: TaskResult, *, queued: float = float("nan")) ->
 
 
 def failure_of(tid: int, error: BaseException) -> Outcome:
-    """The outcome of task `tid` that ended in `error`, told in one line."""
+    """The outcome of task `tid` that failed with `error`."""
     return Outcome(tid=tid, error=one_line(error))
 
 

@@ -1,8 +1,8 @@
-"""gridrpc on workers that a batch system starts: it is asked once, and calls go to them directly.
+"""gridrpc on workers that a batch system starts: one request, then calls go to workers directly.
 
-As for the engines whose tasks are jobs (batch_jobs.py), gridbench starts a batch system of its own
-on this machine, with a slot for each worker. It runs before t = 0, as that of a cluster does;
-submitting, waiting for the scheduler and starting agents and workers all count.
+As for the engines whose tasks are jobs (batch_jobs.py), gridbench starts a batch system on this
+machine, with a slot for each worker. It runs before t = 0, like that of a cluster. Submitting,
+waiting for the scheduler and starting agents and workers all count.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from gridbench_testbed.batch.slurm import Slurm
 _MOST_NODES = 4
 _SAME_CALLS = "once its workers run, calls are those to any host"
 NAME = "cluster"
-"""Of the server."""
+"""The name of the server."""
 
 
 def divided(workers: int, most_nodes: int) -> tuple[int, int]:
-    """Nodes, as many as there are of at most `most_nodes`, and workers on each, all alike."""
+    """The largest number of nodes, up to `most_nodes`, that divides `workers`; workers of each."""
     nodes = next(n for n in range(min(workers, most_nodes), 0, -1) if workers % n == 0)
     return nodes, workers // nodes
 
 
 class _OnCluster(OnBatchSystem, GridrpcEngine):
-    """Workers that a batch system of gridbench's own starts."""
+    """gridrpc with workers on an emulated batch system."""
 
     takes_namespaces: ClassVar[bool] = False
     takes_servers: ClassVar[bool] = False
@@ -45,12 +45,12 @@ class _OnCluster(OnBatchSystem, GridrpcEngine):
 
     @property
     def elsewhere(self) -> bool:
-        """They are on nodes."""
+        """Whether workers are on hosts: always."""
         return True
 
     @abc.abstractmethod
     def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
-        """The launcher, and keys of the server besides these."""
+        """The launcher, and further keys of the server."""
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """Once on each node."""
@@ -58,7 +58,7 @@ class _OnCluster(OnBatchSystem, GridrpcEngine):
         return divided(workers, _MOST_NODES)[0]
 
     def describe(self) -> Description:
-        """That of the grid, with what the batch system was asked."""
+        """The grid's description, with the request to the batch system."""
         told = super().describe()
         nodes, each = divided(self._workers, _MOST_NODES) if self._workers else (0, 0)
         site = {
@@ -71,7 +71,7 @@ class _OnCluster(OnBatchSystem, GridrpcEngine):
         return Description(told.name, told.version, {**told.configuration, **site})
 
     def start(self, workers: int) -> None:
-        """Ask for the workers."""
+        """Request the workers."""
         self.prepare(workers)
         super().start(workers)
 
@@ -89,7 +89,7 @@ class _OnCluster(OnBatchSystem, GridrpcEngine):
             "workers": each,
             "start_timeout": round(self.patience),
             "output": "plain",
-            # Workers are to find this gridbench.
+            # For workers to import this gridbench.
             "environment.PYTHONPATH": str(Path(gridbench.__file__).parents[1]),
             **more,
         }
@@ -107,13 +107,13 @@ class _OnSlurm(_OnCluster):
 
 
 class SlurmEngine(_OnSlurm, PythonEngine):
-    """gridrpc's Python workers on an emulated Slurm, asked once."""
+    """gridrpc's Python workers on an emulated Slurm, by one request."""
 
     name: ClassVar[str] = "emulated-slurm"
 
 
 class SlurmNativeEngine(_OnSlurm, NativeEngine):
-    """gridrpc's native workers on an emulated Slurm, asked once."""
+    """gridrpc's native workers on an emulated Slurm, by one request."""
 
     name: ClassVar[str] = "emulated-slurm-native"
 
@@ -130,13 +130,13 @@ class _OnGridEngine(_OnCluster):
 
 
 class GridEngineEngine(_OnGridEngine, PythonEngine):
-    """gridrpc's Python workers on an emulated Grid Engine, asked once."""
+    """gridrpc's Python workers on an emulated Grid Engine, by one request."""
 
     name: ClassVar[str] = "emulated-gridengine"
 
 
 class GridEngineNativeEngine(_OnGridEngine, NativeEngine):
-    """gridrpc's native workers on an emulated Grid Engine, asked once."""
+    """gridrpc's native workers on an emulated Grid Engine, by one request."""
 
     name: ClassVar[str] = "emulated-gridengine-native"
 
@@ -152,12 +152,12 @@ class _OnHTCondor(_OnCluster):
 
 
 class HTCondorEngine(_OnHTCondor, PythonEngine):
-    """gridrpc's Python workers on an emulated HTCondor, asked once."""
+    """gridrpc's Python workers on an emulated HTCondor, by one request."""
 
     name: ClassVar[str] = "emulated-htcondor"
 
 
 class HTCondorNativeEngine(_OnHTCondor, NativeEngine):
-    """gridrpc's native workers on an emulated HTCondor, asked once."""
+    """gridrpc's native workers on an emulated HTCondor, by one request."""
 
     name: ClassVar[str] = "emulated-htcondor-native"

@@ -28,7 +28,7 @@ _FIRST = 0.05  # seconds of the first task of each worker
 
 
 class GridrpcEngine(FunctionEngine):
-    """What both have in common: one grid."""
+    """A driver with one grid."""
 
     uses_shared_memory: ClassVar[bool] = False  # it passes memory by descriptor, not by /dev/shm
 
@@ -37,7 +37,7 @@ class GridrpcEngine(FunctionEngine):
 
     @property
     def elsewhere(self) -> bool:
-        """Whether workers are on hosts, whose clocks may be others."""
+        """Whether workers are on hosts, with clocks of their own."""
         return self._servers is not None or bool(self._namespaces)
 
     def __init__(self) -> None:
@@ -47,15 +47,15 @@ class GridrpcEngine(FunctionEngine):
         self._servers: Servers | None = None
 
     def use_namespaces(self, namespaces: Sequence[str]) -> None:
-        """Each namespace is a host: an agent lives there, and the workers with it."""
+        """Each namespace is a host, with an agent and its workers."""
         self._namespaces = tuple(namespaces)
 
     def use_servers(self, servers: Servers) -> None:
-        """The grid's own way to other machines."""
+        """Use the workers of these servers."""
         self._servers = servers
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
-        """Shared data is present once on a machine, and once on each host."""
+        """One copy of shared data on this machine, or on each host."""
         del warm
         hosts = len(self._servers.hosts) if self._servers else len(self._namespaces)
         return min(workers, hosts) or 1
@@ -66,22 +66,21 @@ class GridrpcEngine(FunctionEngine):
         return Description(name=self.name, version=gridrpc.__version__, configuration=config)
 
     def prepare(self, workers: int) -> None:
-        """Have the room for files that a grid makes when it is opened, in a program that has no
-        threads: gridbench has some by then, and would have to wait for it. So too for the class of
-        profiles, which programs that do not measure never make."""
+        """Make room for open files before there are threads: a process with threads would wait for
+        that when the grid opens. Load the class of profiles, which other programs do not need."""
         make_room_for_files(_FILES + _FILES_PER_WORKER * workers)
         _ = gridrpc.Profile
 
     def start(self, workers: int) -> None:
-        """Opening a grid asks for its workers and does not wait for them."""
+        """Open the grid, which requests its workers without waiting for them."""
         self._workers = workers
         self._grid = self._open(workers)
 
     def wait_ready(self) -> None:
-        """Return when all workers have answered, and have done a short task.
+        """Wait until all workers have answered and run a short task.
 
-        So a worker that is ready has imported or loaded what its tasks need, as those of other
-        engines have. The tasks are sent while all workers are idle, so that each gets one.
+        So a ready worker has loaded what its tasks need, as with other engines. The tasks are sent
+        while all workers are idle, so that each gets one.
         """
         self._running().wait_until_ready()
         self.gather([self.call(calls.stand, _FIRST) for _ in range(self._workers)])
@@ -98,22 +97,22 @@ class GridrpcEngine(FunctionEngine):
         return self._running().map(called, items, chunk=chunk)
 
     def queued(self, future: Any) -> float:
-        """When it went to a worker."""
+        """When the call went to a worker."""
         return float(future.profile.sent)
 
     def task_result(self, future: Any) -> TaskResult:
-        """With stamps on this host's clock, and the host as the grid names it."""
+        """The result, with timestamps on this host's clock and the grid's name of the host."""
         result: TaskResult = self.result(future)
         if not self.elsewhere:
             return result._replace(host=_HERE, clock_error=0.0)
         return _translated(result, future.profile)
 
     def moved(self, future: Any) -> int:
-        """What its profile tells; data that the worker reads where it lies is not counted."""
+        """From the profile of the call, without data that the worker reads in place."""
         return int(future.profile.bytes_in)
 
     def close(self) -> None:
-        """End the workers; tasks that still run are given up."""
+        """End the workers, and abandon running tasks."""
         if self._grid is not None:
             self._grid.close()
 
@@ -128,7 +127,7 @@ class GridrpcEngine(FunctionEngine):
             return self._servers.arguments()
         if not self._namespaces:
             return {"workers": workers}
-        # Outputs of tasks are one byte repeated, of which a compressor would leave nothing.
+        # Outputs of tasks are one repeated byte, which compresses to nothing.
         return {"servers": servers_in(self._namespaces, workers, compression="none")}
 
     @abc.abstractmethod
@@ -146,11 +145,11 @@ class PythonEngine(GridrpcEngine):
     name: ClassVar[str] = "gridrpc-python"
 
     def _open(self, workers: int) -> gridrpc.Grid:
-        # What the tasks need is imported once, before the workers are forked.
+        # Imported once, before the workers are forked.
         return gridrpc.Grid(preload=self.modules, **self._place(workers))
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The grid's `submit`, which waits when too many calls, or bytes of them, are queued."""
+        """The grid's `submit`, which blocks when too many calls or bytes are queued."""
         return self._running().submit(function, *args)
 
     def _callable(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,19 +169,19 @@ class NativeEngine(GridrpcEngine):
         calls.stand: "sleep",
         time.sleep: "sleep",
     }
-    """What stands for a Python function; results that say where and when are left out."""
+    """The module's function for each Python function, without those that report place and time."""
 
     def __init__(self) -> None:
         super().__init__()
         self._found: dict[str, Any] = {}
 
     def _open(self, workers: int) -> gridrpc.Grid:
-        # Loaded before the workers are forked, like what Python workers import.
+        # Loaded before the workers are forked, like imports of Python workers.
         tasks = [module()]
         return gridrpc.Grid(worker="native", modules=tasks, preload=tasks, **self._place(workers))
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """A call of the module's function; raises Cannot if there is none."""
+        """Call the module's function; raises Cannot if there is none."""
         if function is not perform:
             return self._callable(function).submit(*args)
         sleep, data, shared, output_bytes, check, *doing = args
@@ -192,7 +191,7 @@ class NativeEngine(GridrpcEngine):
         return self._function(name).submit(sleep, data, shared, output_size=output_bytes)
 
     def result(self, future: Any) -> Any:
-        """What the Python function would return, as far as that of the module does."""
+        """The result as the Python function would return it, if the module's function can."""
         values = future.result()
         match future.function_name.rpartition("/")[2]:
             case "check":
@@ -219,10 +218,10 @@ class NativeEngine(GridrpcEngine):
 def servers_in(
     namespaces: Iterable[str | os.PathLike[str]], workers: int, **keys: object
 ) -> list[str]:
-    """Servers whose agents live in these network namespaces (files), worker i in namespace i modulo
-    their number. `keys`: more keys of the servers.
+    """Servers in these network namespaces (files), worker i in namespace i modulo their number.
+    `keys`: further keys of the servers.
 
-    Nothing is encrypted, so that a link carries what is sent and no more.
+    Nothing is encrypted, so that a link carries only what is sent.
     """
     places = [os.fspath(namespace) for namespace in namespaces]
     servers = []
@@ -244,7 +243,7 @@ def servers_in(
 
 
 def _checked(profile: Any, values: Any) -> TaskResult:
-    """The result of a checked task, whose stamps are those of the call."""
+    """The result of a checked task, with the timestamps of the call."""
     import numpy as np
 
     digests = values.digests.astype("<u4").view(np.uint8)
@@ -254,10 +253,10 @@ def _checked(profile: Any, values: Any) -> TaskResult:
 
 
 def _translated(result: TaskResult, profile: Any) -> TaskResult:
-    """The result of a task with the host as the grid names it, and stamps on this host's clock.
+    """The result with the grid's name of the host and timestamps on this host's clock.
 
-    Those of the profile are on this clock already, give or take its clock error. They were taken
-    right before the task was begun and right after it had ended; so that is where its own belong.
+    Timestamps of the profile are on this clock, within its clock error. They were taken right
+    before and right after the task, so they bound the task's own.
     """
     error = profile.clock_error
     if error and math.isfinite(result.begun):

@@ -1,10 +1,9 @@
 """HyperQueue: the cluster inside this process that its PyPI package offers, with function tasks.
 
-Used as its manual shows: a `LocalCluster` with one worker that has a core for each task at a time,
-and jobs of one function task each. HyperQueue is made for tasks of seconds and more: it starts a
-process for each task, and this package reports what has ended once a second, so that no time below
-that says anything about it. It hands no values back: a task writes its result to a file, as a task
-of HyperQueue does, and shared data is a file too.
+Used as its manual shows: a `LocalCluster` with one worker that has a core for each concurrent task,
+and jobs of one function task each. HyperQueue is for tasks of seconds and more: it starts a process
+for each task, and this package reports finished tasks once a second, so shorter times mean nothing.
+It returns no values: a task writes its result to a file, and shared data is a file too.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ class HyperQueueEngine(FunctionEngine):
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._cluster: Any = None
         self._client: Any = None
-        # For calls into the package, which keep the interpreter's lock while they wait for another.
+        # For calls into the package, which hold the interpreter's lock while they wait.
         self._one_at_a_time = threading.Lock()
         self._open: dict[int, tuple[Path, Future[Any]]] = {}
         self._submitted = threading.Condition()
         self._others: set[int] = set()
 
     def describe(self) -> Description:
-        """The cluster has one worker, whose cores are the benchmark's workers."""
+        """One worker, whose cores are the benchmark's workers."""
         return Description(
             name=self.name,
             version=version("hyperqueue"),
@@ -70,7 +69,7 @@ class HyperQueueEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Start the server and its worker, both threads of this process."""
+        """Start the server and its worker as threads of this process."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-hq-")
         self._cluster = self._make_cluster(self._folder.name, workers)
@@ -101,7 +100,7 @@ class HyperQueueEngine(FunctionEngine):
         return store_argument(value, Path(self._folder.name, uuid.uuid4().hex))
 
     def close(self) -> None:
-        """End the cluster and the processes of its tasks."""
+        """End the cluster and the processes of tasks."""
         cluster, self._cluster = self._cluster, None
         folder, self._folder = self._folder, None
         self._client = None
@@ -109,23 +108,23 @@ class HyperQueueEngine(FunctionEngine):
             self._submitted.notify()
         if cluster is not None:
             cluster.stop()
-            # Nobody else waits for the tasks' processes.
+            # Only this process can await them.
             end(children_of(os.getpid()) - self._others, patience=0.0)
         self._fail("the engine was closed")
         if folder is not None:
             folder.cleanup()
 
     def _make_cluster(self, folder: str, cores: int) -> Any:
-        """Start a server and a worker: what there is has `client` and `stop`."""
+        """Start a server and a worker; an object with `client` and `stop`."""
         self._others = children_of(os.getpid())
         with _standard_output_to_error(), temporary_files_in(folder):
             return hyperqueue.LocalCluster(folder, WorkerConfig(cores=cores))
 
     def _watch(self, client: Any) -> None:
-        """In a thread: learn what has ended, once a second, while anything is open.
+        """Poll for finished jobs once a second while any is open; runs in a thread.
 
-        The package's own `wait_for_jobs` asks as often, but lets no other thread run meanwhile and
-        tells only when all have ended. So it is left each time at its first report of progress.
+        The package's `wait_for_jobs` polls as often, but blocks all other threads and returns only
+        when all jobs have ended. So each call is left at its first report of progress.
         """
         while True:
             with self._submitted:
@@ -137,7 +136,7 @@ class HyperQueueEngine(FunctionEngine):
             except _Reported:
                 for number in ended:
                     with self._one_at_a_time:
-                        client.forget(number)  # its data, which the server would keep
+                        client.forget(number)  # or the server keeps its data
             except Exception as error:  # the server has ended
                 self._fail(one_line(error))
             with self._submitted:
@@ -145,7 +144,7 @@ class HyperQueueEngine(FunctionEngine):
                     return
 
     def _report(self, ended: list[int], jobs: Mapping[int, Mapping[str, Any]]) -> None:
-        """Called with the state of each job that is asked for."""
+        """Resolve finished jobs; called with the states of all."""
         for number, state in jobs.items():
             if state["completed"]:
                 place, future = self._open.pop(number)
@@ -154,7 +153,7 @@ class HyperQueueEngine(FunctionEngine):
         raise _Reported
 
     def _fail(self, why: str) -> None:
-        """All that is open has failed."""
+        """Fail all open calls."""
         while self._open:
             _, (_, future) = self._open.popitem()
             with contextlib.suppress(InvalidStateError):
@@ -162,11 +161,11 @@ class HyperQueueEngine(FunctionEngine):
 
 
 class _Reported(Exception):
-    """Leads out of the package's waiting, after one report."""
+    """Leaves `wait_for_jobs` after one report."""
 
 
 def _resolve(future: Future[Any], place: Path) -> None:
-    """Give a call what its task left."""
+    """Set the result of a call from its file."""
     try:
         error, value = read_result(place)
         place.unlink()
@@ -180,7 +179,7 @@ def _resolve(future: Future[Any], place: Path) -> None:
 
 @contextlib.contextmanager
 def _standard_output_to_error() -> Iterator[None]:
-    """The server prints its ports; standard output may be read by a program."""
+    """Redirect standard output: the server prints its ports there."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

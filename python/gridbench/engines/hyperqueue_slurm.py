@@ -1,12 +1,12 @@
 """HyperQueue in an allocation of Slurm, with function tasks of its Python package.
 
-One batch job has a processor for each worker of the benchmark; in it are HyperQueue's server and a
-worker with all its cores:
+One batch job has a processor for each worker of the benchmark. It runs HyperQueue's server and a
+worker with all cores:
 
     python -m gridbench.engines.hyperqueue_slurm FOLDER CORES
 
-The client, outside, finds the server by its folder, as all of HyperQueue's clients do, and tasks
-come to it without Slurm. The rest is as in hyperqueue_engine.py. gridbench starts its own Slurm.
+The client finds the server by its folder, as all clients of HyperQueue do, and sends tasks without
+Slurm. Everything else is as in hyperqueue_engine.py. gridbench starts the Slurm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.batch.slurm import Slurm
 
 READY = "server-folder"
-"""The file in the folder that says where the server is, once it can be reached."""
+"""File with the server's folder, once the server can be reached."""
 
 _LOOK_EVERY = 0.02  # seconds
 
@@ -48,7 +48,7 @@ class HyperQueueSlurmEngine(OnBatchSystem, HyperQueueEngine):
     system: ClassVar[type[BatchSystem]] = Slurm
 
     def describe(self) -> Description:
-        """The worker in the batch job has the benchmark's workers as its cores."""
+        """One worker in a batch job, whose cores are the benchmark's workers."""
         whole = super().describe()
         configuration = {
             **whole.configuration,
@@ -66,7 +66,7 @@ class HyperQueueSlurmEngine(OnBatchSystem, HyperQueueEngine):
 
 
 class _Allocation:
-    """A batch job with a HyperQueue in it; it offers what `LocalCluster` does."""
+    """A batch job with a HyperQueue, with the interface of `LocalCluster`."""
 
     def __init__(self, rig: BatchSystem, folder: str, cores: int, patience: float) -> None:
         self._rig = rig
@@ -87,7 +87,7 @@ class _Allocation:
         )  # fmt: skip
 
     def _wait(self, ready: Path, patience: float) -> str:
-        """The server's folder, once it is there."""
+        """Wait for the server; its folder."""
         end = time.monotonic() + patience
         while not ready.exists():
             if time.monotonic() > end or not self._rig.jobs():
@@ -101,12 +101,12 @@ class _Allocation:
 
 
 def main(folder: str, cores: int) -> None:
-    """In the batch job: a server and a worker, until Slurm ends the job."""
+    """Run a server and a worker in the batch job until Slurm ends it."""
     with temporary_files_in(folder):
         cluster = LocalCluster(folder, WorkerConfig(cores=cores))
     part = Path(folder, f"{READY}.part")
     part.write_text(cluster.cluster.server_dir, encoding="utf-8")
-    # Whoever sees it sees all of it.
+    # Readers see the whole file.
     part.rename(part.with_suffix(""))
     signal.pause()
 

@@ -1,7 +1,7 @@
 """Installing an engine into a folder of its own, by one process at a time.
 
 The folders are in `$GRIDBENCH_ENGINES`, by default in `share/gridbench/engines` of this Python. An
-installation is whole, or not there.
+installation is complete, or absent.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ from gridbench.errors import InputError
 from gridbench.formats import about
 
 PLACE = "GRIDBENCH_ENGINES"
-"""The environment variable that says where the folders are."""
+"""Environment variable for the place of the folders."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationState:
-    """Whether an installation can be used."""
+    """State of an installation."""
 
     kind: Literal["installed", "missing", "half installed", "other version"]
     version: str = ""
-    """That of the engine's own package, where there is one."""
+    """Version of the engine's package, if any."""
     what: str = ""
-    """What is wrong, unless it is installed."""
+    """The problem, unless it is installed."""
     remedy: str = ""
 
 
 class Installable(ABC):
-    """One of them, be it installed or not."""
+    """An engine that can be installed."""
 
     commands: str
-    """The command below which it is installed and removed."""
+    """The command whose subcommands install and remove it."""
     kind: str
-    """What is made, in words."""
+    """The kind of installation, for messages."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.name = name
         self.root = root
         self.folder = root / name
         self.log = root / f"{name}.log"
-        """What making it has printed."""
+        """Output of the installation."""
         self._lock = root / f".{name}.lock"
 
     @abstractmethod
     def state_unlocked(self) -> InstallationState:
-        """As `state`, for who keeps others from changing it."""
+        """The state, while the caller holds the lock."""
 
     @abstractmethod
     def require_tools(self) -> None:
-        """Raise InputError if the machine has not what it takes to install and to use it."""
+        """Raise InputError if the machine lacks a program that it needs."""
 
     def state(self) -> InstallationState:
-        """Whether it can be used, as far as can be seen without running anything."""
+        """The state, without running anything."""
         if self._is_locked():
             what = "is being installed or removed by another process"
             return InstallationState(
@@ -81,14 +81,15 @@ class Installable(ABC):
 
     @property
     def remedy(self) -> str:
-        """What to do if it is not installed."""
+        """Remedy if it is not installed."""
         return f"run `{self.commands} install {self.name}`"
 
     @contextlib.contextmanager
     def locked(self, *, wait: bool) -> Iterator[int | None]:
-        """Keep others from changing it; a descriptor that processes can inherit to go on with that.
+        """Hold its lock; a descriptor that child processes can inherit.
 
-        None if another process has it and `wait` is not wanted. OSError if there can be no file.
+        None if another process holds it and `wait` is False. OSError if the lock file cannot be
+        created.
         """
         self.root.mkdir(parents=True, exist_ok=True)
         with self._lock.open("a") as file:
@@ -105,13 +106,13 @@ class Installable(ABC):
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:  # no file: nobody has ever installed it
+        except OSError:  # no file: never installed
             return False
         return False
 
 
 def environments_folder() -> Path:
-    """Where all folders are."""
+    """The folder of all installations."""
     default = Path(sys.prefix, "share", "gridbench", "engines")
     return Path(os.environ.get(PLACE) or default).absolute()
 
@@ -125,12 +126,12 @@ _FULL_TEXTS = tuple(os.strerror(number) for number in _FULL)
 
 
 def install(one: InstallableT, make: Callable[[InstallableT, int, Tell], None], tell: Tell) -> None:
-    """Install it, or repair what is there; `tell` gets lines about the progress.
+    """Install or repair an engine; `tell` gets lines about the progress.
 
-    Does nothing if all is well already. Several processes may do it at the same time: one works,
-    and the others wait. InputError if it fails, and then nothing is left of it but the log.
+    Does nothing if it is installed. Of several processes, one works and the others wait. InputError
+    if it fails; then only the log remains.
 
-    `make` fills the folder, and gets a descriptor that its processes inherit.
+    `make` fills the folder, and gets a descriptor for its processes to inherit.
     """
     one.require_tools()
     with _alone(one, tell) as lock:
@@ -150,7 +151,7 @@ def install(one: InstallableT, make: Callable[[InstallableT, int, Tell], None], 
 
 
 def remove(one: Installable, tell: Tell) -> None:
-    """Remove it. InputError if there is nothing or it cannot be removed."""
+    """Remove it. InputError if it is not installed or cannot be removed."""
     with _alone(one, tell):
         if not one.folder.exists():
             raise InputError(f"the engine `{one.name}` is not installed")
@@ -167,8 +168,8 @@ def run_logged(
     folder: Path | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> int:
-    """Run a program that installs; its status. What it prints goes to the log."""
-    # The lock is inherited: if this process is killed, what it started may still work.
+    """Run an installer with its output in the log; its exit status."""
+    # Inherited: after this process is killed, the installer may still run.
     return subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -184,9 +185,9 @@ def run_logged(
 def failure(
     one: Installable, status: int, program: str, causes: Sequence[tuple[Sequence[str], str, str]]
 ) -> InputError:
-    """What went wrong, from what the program has printed to the log.
+    """The error that explains a failed installer by its log.
 
-    `causes` are tried in turn: words of which one stands there, what is wrong, what to do.
+    `causes`, the first that matches: texts to find in the log, problem, remedy.
     """
     text = one.log.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.strip()]
@@ -206,7 +207,7 @@ def failure(
 
 @contextmanager
 def _alone(one: Installable, tell: Tell) -> Iterator[int]:
-    """Nobody else changes it meanwhile; a descriptor for programs to inherit."""
+    """Hold its lock, waiting if needed; a descriptor for child processes."""
     try:
         with one.locked(wait=False) as lock:
             if lock is not None:

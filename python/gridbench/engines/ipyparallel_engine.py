@@ -1,8 +1,8 @@
 """IPython Parallel: a controller and its engines on this machine, with a load-balanced view.
 
-Used as its manual recommends: a `Cluster` of n engines, calls by a load-balanced view, whose
-scheduler gives an engine one task at a time, its chunked `map`, and a direct view that pushes
-shared data to every engine, where calls refer to it by name.
+Used as its manual recommends: a `Cluster` of n engines, calls and chunked `map` by a load-balanced
+view with one task at a time per engine, and a direct view that pushes shared data to all engines,
+where calls refer to it by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.process.barrier import Meeting, meet
 from gridbench.process.children import descendants_of, end
 
-_PATIENCE = 1.0  # seconds for what the cluster leaves to end
+_PATIENCE = 1.0  # seconds for processes that the cluster leaves behind
 
 
 class IpyparallelEngine(FunctionEngine):
@@ -40,7 +40,7 @@ class IpyparallelEngine(FunctionEngine):
         self._others: set[int] = set()
 
     def describe(self) -> Description:
-        """What the cluster was made with; the rest is ipyparallel's default."""
+        """Settings of the cluster; others are ipyparallel's defaults."""
         return Description(
             name=self.name,
             version=version("ipyparallel"),
@@ -54,7 +54,7 @@ class IpyparallelEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Start controller and engines; returns when the engines have registered."""
+        """Start controller and engines, and wait until they have registered."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-ipp-")
         self._others = descendants_of(os.getpid())
@@ -69,7 +69,7 @@ class IpyparallelEngine(FunctionEngine):
         self._view = self._client.load_balanced_view()
 
     def wait_ready(self) -> None:
-        """Return when the engines have met; each is told to, by a direct view."""
+        """Wait until each engine runs a task, by a direct view."""
         with Meeting(self.patience) as meeting:
             met = self._client[:].apply_async(meet, meeting.place)
             meeting.gather(self._workers)
@@ -87,14 +87,14 @@ class IpyparallelEngine(FunctionEngine):
         return self._running().map_async(function, list(items), chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def put(self, value: Any) -> Any:
-        """Push the value to all engines; what is returned refers to it by its name there."""
+        """Push the value to all engines; a reference to its name there."""
         self._running()
         name = f"gridbench_{next(self._names)}"
         self._client[:].push({name: value}, block=True)
         return ipyparallel.Reference(name)
 
     def close(self) -> None:
-        """End engines and controller; a task that still runs is given up."""
+        """End engines and controller, and abandon running tasks."""
         client, self._client, self._view = self._client, None, None
         cluster, self._cluster = self._cluster, None
         folder, self._folder = self._folder, None
@@ -103,7 +103,7 @@ class IpyparallelEngine(FunctionEngine):
         if cluster is not None:
             started = descendants_of(os.getpid()) - self._others
             cluster.stop_cluster_sync()
-            # The nanny of an engine outlives it, to tell a controller that is gone.
+            # The nanny of an engine outlives it, to notify a controller that is gone.
             end(started, _PATIENCE)
         if folder is not None:
             folder.cleanup()

@@ -1,8 +1,8 @@
-"""Arguments and results in files, for engines whose tasks are processes of their own.
+"""Arguments and results in files, for engines with a process per task.
 
-    python -m gridbench.engines.job_files PLACE NUMBER
+    python -m gridbench.engines.job_files FOLDER NUMBER
 
-is the process of a task that is a batch job, by the place of its files and its number.
+runs task NUMBER as a batch job, with files in FOLDER.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class StoredArgument:
-    """Stands for an argument that the task has to read from a file."""
+    """Reference to an argument in a file."""
 
     place: Path
 
@@ -30,7 +30,7 @@ def store_argument(value: Any, place: Path) -> StoredArgument:
 
 
 def write_result(place: Path, function: Callable[..., Any], args: Sequence[Any]) -> None:
-    """In the task's process: call the function, and leave its result or its error in a file."""
+    """Call the function in the task's process, and write its result or error to a file."""
     try:
         values = [
             pickle.loads(arg.place.read_bytes()) if isinstance(arg, StoredArgument) else arg
@@ -39,25 +39,25 @@ def write_result(place: Path, function: Callable[..., Any], args: Sequence[Any])
         left = pickle.dumps((None, function(*values)), protocol=5)
     except (Exception, SystemExit) as error:
         left = pickle.dumps((error, None))
-    # Whoever sees it sees all of it.
+    # Readers see the whole file.
     whole = place.with_suffix(".part")
     whole.write_bytes(left)
     whole.rename(place)
 
 
 def read_result(place: Path) -> tuple[BaseException | None, Any]:
-    """What `keep_result` has left: the error, or the result. Raises FileNotFoundError."""
+    """Read what `write_result` wrote: error and result. Raises FileNotFoundError."""
     try:
         error, value = pickle.loads(place.read_bytes())
     except FileNotFoundError:
         raise
-    except Exception as unreadable:  # pickle raises whatever a class raises
+    except Exception as unreadable:
         return unreadable, None
     return error, value
 
 
 def run_job(folder: str, number: int) -> None:
-    """In the process of a batch job: do the task of this number; an array adds its own to it."""
+    """Run the task of this number, plus the index in a job array, in a batch job."""
     number += int(os.environ.get("SLURM_ARRAY_TASK_ID", "0"))
     place = Path(folder, str(number))
     function, args = pickle.loads(place.with_suffix(".in").read_bytes())
@@ -65,7 +65,7 @@ def run_job(folder: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    # Arguments are of the class of the module, and not of the main module's.
+    # Classes of arguments belong to the module, not to __main__.
     from gridbench.engines import job_files  # noqa: PLW0406
 
     job_files.run_job(sys.argv[1], int(sys.argv[2]))

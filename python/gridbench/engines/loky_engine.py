@@ -1,9 +1,9 @@
-"""loky: a process pool whose workers are started afresh rather than forked, as joblib uses it.
+"""loky: a process pool with spawned workers, which joblib uses.
 
-Used as its manual recommends: `get_reusable_executor`, with the number of workers. Workers that
-idle would end after ten seconds by default and be started again by the next call; here they stay,
-so that no measurement holds the start of a worker by chance. The pool has no verb that gives data
-to every worker, so shared data goes along as an argument of each call, pickled each time.
+Used as its manual recommends: `get_reusable_executor` with the number of workers. By default, idle
+workers end after ten seconds and start again with the next call; here they stay, so that no
+measurement includes the start of a worker. The pool cannot send data to every worker, so shared
+data is an argument of each call, pickled each time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LokyEngine(FunctionEngine):
         self._executor: Any = None
 
     def describe(self) -> Description:
-        """What the executor was made with; the rest is loky's default."""
+        """Settings of the executor; others are loky's defaults."""
         return Description(
             name=self.name,
             version=version("loky"),
@@ -41,12 +41,12 @@ class LokyEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Make the executor; it starts all its workers at the first call."""
+        """Create the executor, which starts its workers at the first call."""
         self._workers = workers
         self._executor = get_reusable_executor(max_workers=workers, timeout=None, reuse=False)
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The executor's `submit`; its queue has no bound."""
+        """The executor's `submit`, with an unbounded queue."""
         return self._running().submit(function, *args)
 
     def map(
@@ -56,7 +56,7 @@ class LokyEngine(FunctionEngine):
         return self._running().map(function, items, chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """End the workers, without waiting for tasks that still run."""
+        """End the workers, and abandon running tasks."""
         executor, self._executor = self._executor, None
         if executor is not None:
             executor.shutdown(wait=True, kill_workers=True)

@@ -1,13 +1,12 @@
-"""MPI: mpi4py.futures on Open MPI, which starts its workers by MPI's own process management.
+"""MPI: mpi4py.futures on Open MPI, which starts workers by MPI's process management.
 
 Used as its manual recommends: an `MPIPoolExecutor` that spawns its workers from one process, with
-out-of-band pickling so that arrays travel without a copy into the pickle. Open MPI has to be told
-that there may be more processes than cores, and to use the loopback interface alone. The executor
-has no verb that gives data to every worker, so shared data goes along with each call.
+out-of-band pickling, which does not copy arrays into the pickle. Settings of Open MPI allow more
+processes than cores, and only the loopback interface. The executor cannot send data to every
+worker, so shared data is an argument of each call.
 
-MPI itself goes on after the loss of a process only by hanging or by ending all of them. So the
-workers are watched here: when one ends, the calls that are not done have failed, and so will all
-later ones.
+After the loss of a process, MPI hangs or ends all processes. So this driver watches the workers:
+when one ends, all open calls fail, and all later ones.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _OPEN_MPI = {
     "OMPI_MCA_oob_tcp_if_include": "lo",
 }
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-_PATIENCE = 2.0  # seconds for running tasks to end when told to close
-_FAREWELL = 10.0  # seconds for workers that have been told to end
+_PATIENCE = 2.0  # seconds for running tasks to end at `close`
+_FAREWELL = 10.0  # seconds for workers to end after the executor
 
 
 class MpiEngine(FunctionEngine):
@@ -53,7 +52,7 @@ class MpiEngine(FunctionEngine):
         self._lost = ""
 
     def describe(self) -> Description:
-        """The version is mpi4py's; the MPI library is part of the configuration."""
+        """The version is that of mpi4py; the MPI library is a setting."""
         return Description(
             name=self.name,
             version=version("mpi4py"),
@@ -67,25 +66,25 @@ class MpiEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Spawn the workers, in the executor's own thread."""
+        """Spawn the workers, in the executor's thread."""
         self._workers = workers
         for key, value in (_OPEN_MPI | (_AS_ROOT if os.geteuid() == 0 else {})).items():
             os.environ.setdefault(key, value)
-        # MPI reads its settings when it is imported, so that cannot stand at the top.
+        # MPI reads its settings at import.
         from mpi4py import MPI
         from mpi4py.futures import MPIPoolExecutor
 
         self._library = MPI.Get_library_version().split(",")[0]
         others = threading.enumerate()
-        # Nothing that is called stands in the main module, so that the workers need not import it.
+        # Workers need not import the main module: it has no functions to call.
         self._executor = MPIPoolExecutor(max_workers=workers, use_pkl5=True, main=False)
-        self._executor.Future = self._new_future  # of which the executor makes one for each call
+        self._executor.Future = self._new_future  # for each call
         self._executor.bootup(wait=False)
         self._manager = [thread for thread in threading.enumerate() if thread not in others]
         threading.Thread(target=self._watch, args=(self._executor,), daemon=True).start()
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The executor's `submit`; its queue has no bound."""
+        """The executor's `submit`, with an unbounded queue."""
         return self._running().submit(function, *args)
 
     def map(
@@ -95,7 +94,7 @@ class MpiEngine(FunctionEngine):
         return self._running().map(function, items, chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """End the workers; those that are still at work soon after are killed."""
+        """End the workers, and kill those that still run soon after."""
         executor, self._executor = self._executor, None
         if executor is None:
             return
@@ -106,12 +105,12 @@ class MpiEngine(FunctionEngine):
         finish.start()
         finish.join(0.0 if self._lost else _PATIENCE)
         if not finish.is_alive():
-            # Open MPI's daemon is needed until this process ends, and ends with it.
+            # Open MPI's daemon ends with this process.
             end(workers, patience=_FAREWELL)
             return
         self._lost = self._lost or "the engine was closed"
         self._give_up()
-        # The executor's own thread would wait for its workers for ever, and Python for that thread.
+        # The executor's thread would wait for its workers forever, and Python for that thread.
         for thread in self._manager:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
@@ -120,7 +119,7 @@ class MpiEngine(FunctionEngine):
         end(workers, patience=0.0)
         for daemon in daemons:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(daemon, signal.SIGTERM)  # it removes the files of the session
+                os.kill(daemon, signal.SIGTERM)  # it removes the session's files
         end(daemons, patience=_PATIENCE)
 
     def _running(self) -> Any:
@@ -131,7 +130,7 @@ class MpiEngine(FunctionEngine):
         return self._executor
 
     def _watch(self, executor: Any) -> None:
-        """In a thread: wait for the first worker to end; unless that is meant, all is lost."""
+        """Wait in a thread for the first worker to end; fail all calls unless it was closed."""
         executor.bootup(wait=True)
         poll = select.poll()
         with contextlib.ExitStack() as stack:
@@ -149,7 +148,7 @@ class MpiEngine(FunctionEngine):
         future: Future[Any] = Future()
         self._open.add(future)
         future.add_done_callback(self._open.discard)
-        if self._lost:  # since the call was let through
+        if self._lost:
             future.set_exception(BrokenExecutor(self._lost))
         return future
 
@@ -160,7 +159,7 @@ class MpiEngine(FunctionEngine):
 
 
 def _processes() -> tuple[set[int], set[int]]:
-    """Open MPI's daemon for this process, and the workers, which it has started."""
+    """Open MPI's daemons of this process, and the workers that they started."""
     daemons = {child for child in children_of(os.getpid()) if _name(child) == "orted"}
     return daemons, set().union(*(children_of(daemon) for daemon in daemons))
 

@@ -1,4 +1,4 @@
-"""Names of engines: defaults, groups, and names that they had before."""
+"""Names of engines: defaults, groups, and former names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEFAULT_ENGINES = f"{DEFAULT_ENGINE}, or {_FOR_FUNCTIONS} for MODULE:FUNCTION"
 """For help texts."""
 
 NULL_ENGINE = "null"
-"""The one that does nothing: it measures the benchmark."""
+"""Does nothing: measures the benchmark itself."""
 ONLY_IF_NAMED = frozenset(
     {
         "emulated-gridengine",
@@ -28,18 +28,18 @@ ONLY_IF_NAMED = frozenset(
         "server",
     }
 )
-"""Those that bring up a batch system or a server first: comparisons of all engines leave them out
-unless they are named."""
+"""Engines that start a batch system or a server: comparisons of all engines leave them out unless
+they are named."""
 
 
 def default_engine(body: str) -> str:
-    """The engine for tasks of that body (`gridbench.workload.body`): a user's function is one of
-    Python."""
+    """The engine for tasks of that body (`gridbench.workload.body`): Python workers for a user's
+    function."""
     return DEFAULT_ENGINE if keeps_time(body) else _FOR_FUNCTIONS
 
 
 def default_engines(body: str, *, compare: bool) -> tuple[str, ...]:
-    """That engine, beside one that every Python has if they are to be compared."""
+    """That engine, and the process pool to compare it with."""
     return (default_engine(body), "process-pool") if compare else (default_engine(body),)
 
 
@@ -57,20 +57,20 @@ RENAMED = {
     "slurm-array": "emulated-slurm-array",
     "slurm-jobs": "emulated-slurm-jobs",
 }
-"""The present name by the former one. These engines start a batch system of their own."""
+"""Current names by former ones. These engines start a batch system."""
 OWN_CLUSTER = (
     "for a cluster that you have: --engine gridrpc-native --server 'slurm:?nodes=4&workers=25'"
     " (or gridengine:, htcondor:)"
 )
-"""What to do instead of using them."""
+"""The alternative to these engines."""
 _GRIDRPC = frozenset(new for old, new in RENAMED.items() if old.startswith("gridrpc-"))
 
 
 def current_name(name: str) -> str:
-    """The name that the engine has today."""
+    """The current name of an engine."""
     return RENAMED.get(name, name)
 
 
 def is_gridrpc(name: str) -> bool:
-    """Whether the engine is gridrpc, in any way of starting its workers."""
+    """Whether the engine is gridrpc, however its workers start."""
     return name.startswith("gridrpc") or name in _GRIDRPC

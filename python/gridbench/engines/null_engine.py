@@ -1,7 +1,7 @@
-"""An engine that does nothing: each task has ended when it is handed over.
+"""An engine that does nothing: each task ends when it is submitted.
 
-What a run on it takes is the benchmark's own cost, which every other run has as well. It sleeps for
-no task, has no workers, and keeps no data.
+A run on it takes the benchmark's own overhead, which is part of every run. It has no workers, does
+not sleep, and keeps no data.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ _HERE = platform.node()
 
 
 class NullEngine(Engine):
-    """Nothing: a run on it takes what the benchmark itself does."""
+    """Nothing: a run on it measures the benchmark's own overhead."""
 
     name: ClassVar[str] = "null"
-    bodies: ClassVar[frozenset[str] | None] = None  # it does none of them
+    bodies: ClassVar[frozenset[str] | None] = None
 
     def __init__(self) -> None:
         self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
-        """None outside of the client."""
+        """No copy outside the client."""
         del workers, warm
         return 0
 
     def describe(self) -> Description:
-        """It has the version of the package that it comes with."""
+        """The version is that of the package."""
         return Description(self.name, gridrpc.__version__)
 
     def start(self, workers: int) -> None:
-        """There are no workers."""
+        """Do nothing: there are no workers."""
 
     def wait_ready(self) -> None:
-        """There is nothing to wait for."""
+        """Return at once."""
 
     def share(self, data: Bytes) -> Any:
-        """The data, where it is."""
+        """The data itself."""
         return data
 
     def submit(self, task: Task, shared: Any) -> None:
-        """It has ended."""
+        """End the task."""
         now = time.monotonic()
         if task.check:
             output = check_task(task.data, shared, task.output_bytes).output
@@ -68,11 +68,11 @@ class NullEngine(Engine):
         )
 
     def next_outcome(self) -> Outcome:
-        """In the order in which they were handed over."""
+        """Outcomes in order of submission."""
         return self._outcomes.get()
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """Do nothing."""
 
 
 def _empty(size: int) -> Bytes:

@@ -1,10 +1,9 @@
 """Parsl: its high-throughput executor with a local provider.
 
-Used as its manual recommends: functions made apps by `python_app`, one block on this machine with
-one worker process for each task at a time, and no task taken before a worker is free. Messages are
-not encrypted, as they stay on the loopback interface. Parsl has no verb that sends several items in
-one call (the pool executor's `map` ignores its chunk size), and none that gives data to every
-worker: shared data goes along as an argument of each call.
+Used as its manual recommends: apps made by `python_app`, one block on this machine with a worker
+process for each concurrent task, and no prefetching. Messages are not encrypted, as they stay on
+the loopback interface. Parsl cannot send several items in one call (the pool executor's `map`
+ignores its chunk size) or data to every worker: shared data is an argument of each call.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class ParslEngine(FunctionEngine):
         self._apps: dict[Callable[..., Any], Any] = {}
 
     def describe(self) -> Description:
-        """What the executor was made with; the rest is Parsl's default."""
+        """Settings of the executor; others are Parsl's defaults."""
         return Description(
             name=self.name,
             version=version("parsl"),
@@ -56,23 +55,23 @@ class ParslEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Load the configuration, which starts the interchange and one block of workers."""
+        """Load the configuration, which starts the interchange and a block of workers."""
         self._workers = workers
-        # Parsl starts programs of its own by name, which an activated environment has on its path.
+        # Parsl starts its programs by name, as from an activated environment.
         os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-parsl-")
         executor = HighThroughputExecutor(
             label="gridbench",
             address="127.0.0.1",
             max_workers_per_node=workers,
-            cores_per_worker=1e-6,  # the number of workers alone decides, not that of cores
+            cores_per_worker=1e-6,  # the number of cores does not limit the workers
             prefetch_capacity=0,
             encrypted=False,
             provider=LocalProvider(
                 init_blocks=1,
                 min_blocks=1,
                 max_blocks=1,
-                # The worker pool leaves files in the folder of temporary files.
+                # The worker pool leaves temporary files behind.
                 worker_init=f"export TMPDIR={shlex.quote(self._folder.name)}",
             ),
         )
@@ -94,7 +93,7 @@ class ParslEngine(FunctionEngine):
         return self._apps[function](*args)
 
     def close(self) -> None:
-        """End the workers; a task that still runs is given up."""
+        """End the workers, and abandon running tasks."""
         kernel, self._kernel = self._kernel, None
         folder, self._folder = self._folder, None
         self._apps.clear()

@@ -1,11 +1,9 @@
-"""The process pool of Python's standard library, the peer that everybody has.
+"""The process pool of Python's standard library.
 
-Used as its manual recommends: one `ProcessPoolExecutor` with `max_workers`, started by
-fork, and what is common to all tasks given to the workers by an initializer. The pool
-starts all its workers at the first submission, so in a cold run that is when they start;
-the initializer's arguments are then inherited, and shared data costs nothing to send.
-Once the pool runs (warm start) it has no way to reach every worker, and shared data can
-only go along as an argument of each task, as its users do.
+Used as its manual recommends: a forked `ProcessPoolExecutor` with `max_workers` and an initializer
+for shared data. The pool starts all workers at the first submission. In a cold run they inherit the
+initializer's arguments, so shared data costs nothing to send. A running pool (warm start) cannot
+reach every worker, so shared data is an argument of each task.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from typing import Any, ClassVar
 from gridbench.engines.base import Description
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 
-_PATIENCE = 5.0  # seconds for a worker to end when told to, before it is killed
+_PATIENCE = 5.0  # seconds for a worker to terminate before it is killed
 
 
 class ProcessPoolEngine(FunctionEngine):
@@ -41,11 +39,11 @@ class ProcessPoolEngine(FunctionEngine):
         self._closed = threading.Event()
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
-        """Inherited by fork in a cold run, else one for each worker that has a task."""
+        """Inherited by fork in a cold run, else one copy per worker."""
         return workers if warm else 0
 
     def describe(self) -> Description:
-        """The version is Python's, as the pool is part of it."""
+        """The version is that of Python."""
         return Description(
             name=self.name,
             version=f"Python {platform.python_version()}",
@@ -57,11 +55,11 @@ class ProcessPoolEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Note the wish: the pool itself starts its workers when it gets something to do."""
+        """Store the number: the pool starts its workers at the first call."""
         self._workers = workers
 
     def put(self, value: Any) -> Any:
-        """Keep the data for the initializer, or for the calls if the workers run already."""
+        """Pass the data to the initializer, or with each call if the workers run already."""
         if self._pool is None:
             self._shared_by = "inherited by the workers through the initializer"
             self._inherited.append(value)
@@ -70,7 +68,7 @@ class ProcessPoolEngine(FunctionEngine):
         return value
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The pool's `submit`; its queue has no bound."""
+        """The pool's `submit`, with an unbounded queue."""
         return self._running_pool().submit(function, *args)
 
     def map(
@@ -80,7 +78,7 @@ class ProcessPoolEngine(FunctionEngine):
         return self._running_pool().map(function, items, chunksize=fixed(chunk))
 
     def close(self) -> None:
-        """End the workers, without waiting for tasks that still run."""
+        """End the workers, and abandon running tasks."""
         pool, self._pool = self._pool, None
         self._closed.set()
         if pool is None:
@@ -112,7 +110,7 @@ class ProcessPoolEngine(FunctionEngine):
 
 
 class _Inherited:
-    """Stands for data that the workers have: as an argument of a call it becomes the data."""
+    """Reference to data that the workers have inherited; unpickles to the data."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -121,7 +119,7 @@ class _Inherited:
         return _find_inherited, (self._number,)
 
 
-# What stands below runs in the workers.
+# Runs in the workers.
 
 _inherited: list[Any] = []
 
@@ -130,11 +128,11 @@ def _prepare_worker(inherited: list[Any]) -> None:
     """The pool's initializer."""
     global _inherited
     _inherited = inherited
-    # Ctrl-C reaches all processes of the terminal; what it means is decided by the client.
+    # Ctrl-C reaches all processes of the terminal; the client decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    # A worker of the pool would wait for tasks for ever if the client was killed.
+    # Workers would wait for tasks forever after the client was killed.
     threading.Thread(target=_end_with_client, daemon=True).start()
 
 

@@ -1,9 +1,9 @@
 """Ray: remote functions on a local cluster of this machine, with Ray's object store.
 
-Used as its manual recommends: `ray.init` with as many logical processors as workers, remote
-functions that need one each, `ray.put` for data that several calls share, and one `ray.get` for
-many results. There is no dashboard, nothing is reported to Ray's makers, all listens on the
-loopback interface, and asks for a token that this process alone has made.
+Used as its manual recommends: `ray.init` with a logical processor per worker, remote functions that
+need one each, `ray.put` for shared data, and one `ray.get` for many results. There is no dashboard
+and no usage report. Ray listens on the loopback interface only, and requires a token of this
+process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gridbench.engines.base import Description
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.process.children import descendants_of, end
 
-# Ray reads them when it is imported, and all processes of a cluster inherit them. Without clusters
-# of several machines, it listens on the loopback interface alone.
+# Ray reads these at import, and all processes of a cluster inherit them. Without multi-machine
+# clusters, it listens on the loopback interface only.
 os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.update({
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Otherwise a head asks for the token in its user's home folder, if `ray.init` has left one.
-    # Clients and nodes of a named head do not look for it, and hosts have other home folders.
-    # So each cluster has a token of its own; a worker that imports this has its cluster's.
+    # Otherwise a head requires the token that `ray.init` may have left in the home folder, which
+    # clients and nodes of a named head do not read, and hosts do not share. So each cluster has its
+    # own token; a worker that imports this module has the token of its cluster.
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32),
 })  # fmt: skip
@@ -52,12 +52,12 @@ class RayEngine(FunctionEngine):
         self._others: set[int] = set()
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
-        """The object store keeps data once; workers map it."""
+        """One copy in the object store, which workers map."""
         del workers, warm
         return 1
 
     def describe(self) -> Description:
-        """What Ray was told, and the size that it chose for its object store."""
+        """Settings of Ray, and the size of its object store."""
         store = ray.cluster_resources().get("object_store_memory") if ray.is_initialized() else None
         return Description(
             name=self.name,
@@ -72,9 +72,9 @@ class RayEngine(FunctionEngine):
         )
 
     def start(self, workers: int) -> None:
-        """Start Ray, which starts its workers in the background."""
+        """Start Ray, and its workers in the background."""
         self._workers = workers
-        # A short name, as the paths of sockets below it may not be long.
+        # A short name: paths of sockets below it are limited.
         self._folder = tempfile.TemporaryDirectory(prefix="gb-ray-", ignore_cleanup_errors=True)
         self._others = descendants_of(os.getpid())
         ray.init(
@@ -87,11 +87,11 @@ class RayEngine(FunctionEngine):
         )
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The remote function of `function`; references to shared data are resolved by Ray."""
+        """Call the remote function; Ray resolves references to shared data."""
         return self._remote(function).remote(*args)
 
     def result(self, future: Any) -> Any:
-        """What `ray.get` returns, or what the function raised."""
+        """The result of `ray.get`, or the exception of the function."""
         try:
             return ray.get(future)
         except RayTaskError as error:
@@ -104,7 +104,7 @@ class RayEngine(FunctionEngine):
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
     ) -> Iterable[Any]:
-        """Tasks of `chunk` items each: what Ray's manual advises instead of too small tasks."""
+        """Tasks of `chunk` items each, as Ray's manual advises for small tasks."""
         each = self._remote(_each)
         source, size = iter(items), fixed(chunk)
         batches = iter(lambda: list(islice(source, size)), [])
@@ -116,11 +116,11 @@ class RayEngine(FunctionEngine):
         return ray.put(value)
 
     def when_done(self, future: Any, report: Callable[[], object]) -> None:
-        """By the reference's future of the standard library."""
+        """By the standard-library future of the reference."""
         future.future().add_done_callback(lambda _: report())
 
     def close(self) -> None:
-        """End Ray's processes; a task that still runs is given up."""
+        """End Ray's processes, and abandon running tasks."""
         folder, self._folder = self._folder, None
         self._functions.clear()
         if folder is not None:
@@ -130,15 +130,15 @@ class RayEngine(FunctionEngine):
             folder.cleanup()
 
     def _remote(self, function: Callable[..., Any]) -> Any:
-        """The remote function, made once, as Ray sends a function to its workers once."""
+        """The remote function, created once: Ray sends a function to its workers once."""
         if self._folder is None:
             raise RuntimeError("Ray is not running")
         if function not in self._functions:
-            # A task whose worker died has failed; it is not run again.
+            # A task fails with its worker; it is not retried.
             self._functions[function] = ray.remote(num_cpus=1, max_retries=0)(function)
         return self._functions[function]
 
 
 def _each(function: Callable[..., Any], items: list[Any]) -> list[Any]:
-    """In a worker: one batch."""
+    """Run one batch in a worker."""
     return [function(item) for item in items]

@@ -1,8 +1,7 @@
 """Finding engines by name, among all installed packages.
 
-A package adds an engine by an entry point of the group `gridbench.engines`. Its code is
-imported only when the engine is chosen, so that one engine's heavy or missing libraries
-are no concern of a run on another.
+A package adds an engine by an entry point of the group `gridbench.engines`. Its code is imported
+only when the engine is chosen, so heavy or missing libraries do not affect other engines.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def installed_engines() -> dict[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         other = found.setdefault(point.name, point)
-        # The same package can be seen twice on a path; two different ones may not share a name.
+        # A package can be twice on the path; two different ones cannot share a name.
         if other.value != point.value:
             raise InputError(
                 f"two packages provide an engine `{point.name}`: {other.value} and {point.value}",
@@ -54,10 +53,10 @@ def find_engine(name: str) -> EntryPoint:
 
 
 def load_engine(point: EntryPoint) -> type[Engine]:
-    """Import the class of an engine; InputError if it cannot be used."""
+    """Import the class of an engine. InputError if it cannot be used."""
     try:
         engine = point.load()
-    except Exception as error:  # an engine is foreign code: its import can fail in any way
+    except Exception as error:  # foreign code
         raise InputError(
             f"the engine `{point.name}` cannot be loaded: {one_line(error)}",
             remedy=f"install what {provider(point)} needs, or choose another engine",
@@ -72,7 +71,7 @@ def load_engine(point: EntryPoint) -> type[Engine]:
 
 
 def make_engine(point: EntryPoint) -> Engine:
-    """A new, not yet started engine; InputError if it cannot be had."""
+    """A new engine, not started. InputError if it cannot be created."""
     try:
         return load_engine(point)()
     except InputError:

@@ -1,8 +1,7 @@
 """gridrpc with the workers of a `gridrpc server`, which other clients may use at the same time.
 
 `--server gridrpc://host:port` names it. Without one, the engine starts a server on this machine,
-and reaches it by its Unix socket. As a site's server runs already when somebody calls it, that is
-before t = 0.
+before t = 0, as a site's server runs already, and connects to its Unix socket.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class ServerEngine(NativeEngine):
         self._trusted = True
 
     def use_servers(self, servers: Servers) -> None:
-        """A server that many clients share. Raises Cannot for hosts of one's own."""
+        """Use a shared server. Raises Cannot for other hosts."""
         if any(host.launcher not in SHARED for host in servers.hosts):
             raise Cannot("name a server that many clients share, as in gridrpc://HOST:PORT")
         super().use_servers(servers)
@@ -44,7 +43,7 @@ class ServerEngine(NativeEngine):
         return super().put(value) if self._trusted else value
 
     def describe(self) -> Description:
-        """That of the grid, with where the server is."""
+        """The grid's description, with the place of the server."""
         told = super().describe()
         where = "started by gridbench on this machine, before t = 0"
         if self._servers is not None:
@@ -63,7 +62,7 @@ class ServerEngine(NativeEngine):
         super().start(workers)
 
     def close(self) -> None:
-        """Leave the server, and end it if it was started here."""
+        """Disconnect, and end the server if it was started here."""
         try:
             super().close()
         finally:
@@ -72,7 +71,7 @@ class ServerEngine(NativeEngine):
                 server.close()
 
     def _open(self, workers: int) -> gridrpc.Grid:
-        # The functions are the server's: none is sent.
+        # The server has the functions: none is sent.
         return gridrpc.Grid(**self._place(workers))
 
     def _place(self, workers: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Servers of a grid that engines have their workers on, and fewer workers of them.
+"""Servers of a grid whose workers an engine uses, all or fewer of them.
 
-The servers know how many workers they have: one without `workers` starts as many as its hosts have
-processors. So a grid is opened and closed again before anything is measured. It also brings the
-program to new hosts. A run on fewer cores uses the servers with fewer workers.
+A server without `workers` starts a worker for each processor of its hosts. So gridbench opens a
+grid once before it measures, to count workers, and to copy the program to new hosts. A run on fewer
+cores uses the servers with fewer workers.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class ServerHost:
     """A host of a server."""
 
     name: str
-    """As the configuration has it, and as profiles of calls tell it."""
+    """As in the configuration, and in profiles of calls."""
     server: str
-    """Empty for workers of this machine that are no server's."""
+    """Empty for workers of this machine without a server."""
     workers: int
     transport: str
-    """What tasks and results go through, in words."""
+    """Transport of tasks and results, in words."""
     launcher: str = ""
-    """What starts it; empty for workers of this machine."""
+    """Its launcher; empty for workers of this machine."""
     url: str = ""
-    """Of its server, if that is no table of a file."""
+    """URL of its server, unless it is a table of a file."""
 
     def told(self) -> str:
         """In one line."""
@@ -49,7 +49,7 @@ class ServerHost:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Where an engine has its workers."""
+    """The servers whose workers an engine uses."""
 
     file: Path | None
     """A grid.toml."""
@@ -59,11 +59,11 @@ class Servers:
 
     @property
     def workers(self) -> int:
-        """How many all hosts have together."""
+        """Workers of all hosts."""
         return sum(host.workers for host in self.hosts)
 
     def arguments(self) -> dict[str, Any]:
-        """How a grid is told."""
+        """Arguments of a grid."""
         chosen = {"servers": self.names} if self.names else {}
         return {"config": self.file, **chosen}
 
@@ -85,7 +85,7 @@ class Servers:
 
 
 def names_in(words: Iterable[str]) -> tuple[str, ...]:
-    """The servers that options name: `NAME[,NAME]`, or a URL, which may have commas of its own."""
+    """The servers in options: `NAME[,NAME]`, or a URL, which may contain commas."""
     found: list[str] = []
     for word in words:
         parts = [word] if ":" in word else [part.strip() for part in word.split(",")]
@@ -98,9 +98,9 @@ def names_in(words: Iterable[str]) -> tuple[str, ...]:
 
 
 def ask(file: Path | None, names: tuple[str, ...], *, patience: float) -> Servers:
-    """Have servers start their workers once, and see what they give.
+    """Start the workers of servers once, to count them.
 
-    InputError if a name or the file is wrong, or a host does not come within `patience` seconds.
+    InputError if a name or the file is wrong, or a host does not start within `patience` seconds.
     """
     import gridrpc
 
@@ -114,7 +114,7 @@ def ask(file: Path | None, names: tuple[str, ...], *, patience: float) -> Server
     try:
         with gridrpc.Grid(worker="native", **servers.arguments()) as grid:
             grid.wait_until_ready(patience)
-            # Workers are numbered host by host; those of this machine are no host's.
+            # Workers are numbered host by host; those of this machine have no host.
             own = socket.gethostname()
             counts = Counter(grid._native.host_of(n) or own for n in range(grid.workers))
     except (gridrpc.GridError, TimeoutError) as error:
@@ -126,7 +126,7 @@ def ask(file: Path | None, names: tuple[str, ...], *, patience: float) -> Server
 
 
 def _described(file: Path | None, names: tuple[str, ...]) -> dict[str, ServerHost]:
-    """The hosts by name, their workers not yet known. This machine comes last."""
+    """The hosts by name, without their workers. This machine comes last."""
     import gridrpc
     from gridrpc import _native
 
@@ -182,7 +182,7 @@ def _transport(launcher: str, encryption: str) -> str:
 
 
 def read_document(file: Path) -> dict[str, Any]:
-    """A file of servers as it stands there. InputError if it cannot be read."""
+    """Parse a file of servers. InputError if it cannot be read."""
     return parse_toml(file, read_text(file, "file of servers", "give a grid.toml"))
 
 
@@ -194,14 +194,14 @@ def _doctor(file: Path | None, names: tuple[str, ...]) -> str:
 
 
 _BATCH = frozenset({"slurm", "gridengine", "htcondor"})
-"""Launchers that are told how many nodes to ask for, all alike, and not which."""
+"""Launchers that request a number of equal nodes, without names."""
 
 
 def spread(servers: Servers, cores: int) -> tuple[ServerHost, ...]:
-    """The hosts that have `cores` workers together, and how many each of them has.
+    """The hosts for `cores` workers, and the workers of each.
 
-    Hosts are dealt them in turn; a batch system is asked for as many nodes as divide them evenly.
-    InputError if there are fewer, or where the servers cannot be told to have less.
+    Hosts get workers in turn; a batch system gets the most nodes that divide them evenly.
+    InputError if there are fewer workers, or if the number of a server cannot be changed.
     """
     if cores == servers.workers:
         return servers.hosts
@@ -229,9 +229,9 @@ def spread(servers: Servers, cores: int) -> tuple[ServerHost, ...]:
 
 @contextmanager
 def limited(servers: Servers, cores: int | None) -> Iterator[Servers]:
-    """The servers with `cores` workers, as `spread` has them; None: all.
+    """The servers with `cores` workers, as `spread` divides them; None: all.
 
-    They are then those of another file, which is there while this is active.
+    Fewer workers are in a temporary file, which exists in this context.
     """
     if cores is None or cores == servers.workers:
         yield servers
@@ -260,7 +260,7 @@ def _dealt(hosts: Sequence[ServerHost], cores: int) -> tuple[ServerHost, ...]:
 
 
 def _alike(nodes: Sequence[ServerHost], workers: int) -> list[ServerHost]:
-    """As many of the nodes as can have the same number of workers each."""
+    """The most nodes that can have the same number of workers each."""
     most = min(node.workers for node in nodes)
     for count in range(len(nodes), 0, -1):
         if workers % count == 0 and workers // count <= most:
@@ -278,7 +278,7 @@ def _by_server(hosts: Sequence[ServerHost]) -> list[list[ServerHost]]:
 
 
 def _rewritten(hosts: Sequence[ServerHost]) -> str:
-    """The URL of the server of these nodes, with their numbers."""
+    """The URL of the server of these nodes, with numbers of nodes and workers."""
     parts = urlsplit(hosts[0].url)
     kept = [pair for pair in parts.query.split("&") if pair]
     kept = [pair for pair in kept if pair.partition("=")[0] not in ("nodes", "workers")]
@@ -287,7 +287,7 @@ def _rewritten(hosts: Sequence[ServerHost]) -> str:
 
 
 def _with_hosts(document: dict[str, Any], hosts: Sequence[ServerHost]) -> dict[str, Any]:
-    """A configuration with these hosts alone."""
+    """A configuration with these hosts only."""
     grid = {key: value for key, value in document.get("grid", {}).items() if key != "workers"}
     tables: dict[str, Any] = {}
     for own in _by_server(hosts):
@@ -307,7 +307,7 @@ def _with_hosts(document: dict[str, Any], hosts: Sequence[ServerHost]) -> dict[s
 
 
 def _toml(document: Mapping[str, Any]) -> str:
-    """A configuration as a file. Texts of JSON are texts of TOML."""
+    """A configuration as TOML, with strings as in JSON."""
     lines = []
     tables = [("grid", document["grid"]), ("defaults", document["defaults"])]
     tables += [(f"server.{json.dumps(n)}", table) for n, table in document["server"].items()]

@@ -1,4 +1,4 @@
-"""The one rule by which a measurement counts as disturbed, and what is said of it everywhere."""
+"""The rule by which a measurement counts as disturbed, and its messages."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SHARE = 0.02
 
 
 def tolerated(processors: int | None = None) -> float:
-    """Processors that others may use of so many (those we may use) while something is measured."""
+    """Limit on processors that others use during a measurement, of those available to us."""
     return max(_LEAST, _SHARE * (processors or available_count()))
 
 
 def judged(load: Load) -> Judgement:
-    """Whether it disturbed what was measured meanwhile on this machine."""
+    """Whether this load disturbed a measurement on this machine."""
     if load.others <= tolerated():
         return "undisturbed"
     if load.apart and load.at_least <= tolerated():
@@ -32,32 +32,32 @@ def judged(load: Load) -> Judgement:
 
 
 def is_quiet(share: float, processors: int) -> bool:
-    """The same of a record that has only the share of so many processors that others used; False
-    if that is NaN, not known."""
+    """Whether others' share of so many processors is tolerated, for records that have only that;
+    False for NaN, not known."""
     return share * processors <= tolerated(processors)
 
 
 class Judged(Protocol):
-    """A record of something that was measured."""
+    """A record of a measurement."""
 
     @property
     def load(self) -> dict[str, Any] | None:
-        """What other programs did meanwhile, as `gridbench.machine.judgement.Watch` records it."""
+        """Load by other programs, as recorded by `Watch`."""
 
 
 def disturbed(record: Judged) -> bool:
-    """Whether the record says that they disturbed it."""
+    """Whether other programs disturbed the measurement."""
     return (record.load or {}).get("judgement") == "disturbed"
 
 
 DISTURBED = "disturbed"
-"""What a measurement is called of which the rule says so."""
+"""Name of the judgement in messages."""
 NOTHING = "Nothing can be claimed"
-_LITTLE = 0.05  # processors; not told by itself
+_LITTLE = 0.05  # processors; not reported separately
 
 
 def busy(look: LoadSample) -> str:
-    """How much others use, and who they are."""
+    """Processors that others use, and the processes."""
     return (
         f"other programs use {_of_all(look.load.others)}, and {processors(tolerated())} are"
         f" tolerated: {_who(look)}"
@@ -65,7 +65,7 @@ def busy(look: LoadSample) -> str:
 
 
 def remedy(seconds: float = 0.0) -> str:
-    """What to do about a busy machine, or about one that stayed so for so long."""
+    """Remedy for a busy machine, after a wait of some seconds."""
     waited = f"waited {as_given(seconds)}; " if seconds else ""
     return (
         f"{waited}stop the other programs, wait longer with --wait-for-quiet, or measure anyway"
@@ -74,12 +74,12 @@ def remedy(seconds: float = 0.0) -> str:
 
 
 def accepted(look: LoadSample) -> str:
-    """That it goes on, as the user wants."""
+    """The message that measuring starts on a busy machine."""
     return f"--accept-load: {busy(look)}. Results are provisional."
 
 
 def disturbed_sentence(load: Load) -> str:
-    """Why a measurement does not count; the figures stand behind the colon."""
+    """Why a measurement does not count, with figures after the colon."""
     stolen = (
         f", {processors(load.stolen)} of them taken by the hypervisor"
         if _tells(load.stolen)
@@ -101,7 +101,7 @@ def not_known(load: Load) -> str:
 
 
 def disturbed_count(disturbed: int, of: int, noun: str, cores: int | None = None) -> str:
-    """How many measurements the rule does not let count; empty if all do."""
+    """Number of disturbed measurements, as a message; empty if none is."""
     if not disturbed:
         return ""
     return (
@@ -119,12 +119,12 @@ def disturbance(records: Sequence[Judged], noun: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Where one of these stands by itself."""
+    """A message as a sentence."""
     return f"{text[0].upper()}{text[1:]}."
 
 
 def no_claim(why: str) -> str:
-    """The sentence that stands where a claim would."""
+    """The sentence in place of a claim."""
     return f"{NOTHING}: {why}."
 
 
@@ -146,15 +146,14 @@ def _tells(used: float) -> bool:
 
 
 _WATCH = 0.25  # seconds, before and after
-_SHORT = 0.5  # seconds: of less the clocks tell too little, and what was before counts as well
+_SHORT = 0.5  # seconds; shorter measurements are judged with the time before, as clocks are coarse
 
 
 class Watch:
-    """Takes readings around what is measured."""
+    """Takes clock readings before, during and after a measurement."""
 
     def __init__(self, family: int, began: ClockReading | None = None) -> None:
-        """`family`: the process whose descendants are ours; `began`: an earlier reading of it, if
-        there is one."""
+        """`family`: the process whose descendants are ours; `began`: an earlier reading, if any."""
         self._family = family
         self._first = began or reading(family)
         self._began: ClockReading | None = None
@@ -162,22 +161,22 @@ class Watch:
         self._after: Load | None = None
 
     def begin(self) -> None:
-        """The measuring begins, when enough of what is before it has been seen."""
+        """Begin the measurement, after enough time has been observed before it."""
         time.sleep(max(0.0, self._first.at + _WATCH - time.monotonic()))
         self._began = reading(self._family)
 
     def end(self) -> None:
-        """It has ended; its processes are still there, as what they used is lost with some."""
+        """End the measurement, while its processes still exist: some take their usage with them."""
         if self._began is not None and self._ended is None:
             self._ended = reading(self._family)
 
     def look_after(self) -> None:
-        """See what goes on when all of it is over."""
+        """Observe the machine after the measurement."""
         self._after = take_sample(_WATCH).load
 
     @property
     def load(self) -> Load | None:
-        """What the judgement is of; None if nothing was measured."""
+        """The judged load; None if nothing was measured."""
         if self._began is None or self._ended is None:
             return None
         measured = self._ended.load_since(self._began)
@@ -185,12 +184,12 @@ class Watch:
 
     @property
     def judgement(self) -> Judgement:
-        """Whether others disturbed it."""
+        """Whether others disturbed the measurement."""
         return "not known" if self.load is None else judged(self.load)
 
     @property
     def told(self) -> str:
-        """Why it does not count or is not judged; empty if nothing is to be said."""
+        """Why it does not count or is not judged; empty if it counts."""
         if self.load is None or self.judgement == "undisturbed":
             return ""
         return (
@@ -198,7 +197,7 @@ class Watch:
         )
 
     def record(self) -> dict[str, Any]:
-        """All of it; loads are in processors."""
+        """All readings and the judgement; loads in processors."""
         before = self._began and self._began.load_since(self._first)
         measured = self._began and self._ended and self._ended.load_since(self._began)
         loads = {"before": before, "measured": measured, "judged": self.load, "after": self._after}

@@ -1,10 +1,10 @@
-"""How many processors others used while something was measured.
+"""Processors that others used during a measurement.
 
-Counted is the time for which the processors that we may use were not idle, less what our own
-processes used. What the hypervisor took away is not idle time either, so it counts as others' work,
-and is shown apart. The kernel's work for the network does not count: a run behind links makes most
-of it, and no process is charged for it. Where a control group limits us to a part of a node,
-neighbours count only for as long as our own tasks waited for a processor.
+That is the time in which our available processors were not idle, less the time of our processes.
+Time stolen by the hypervisor is not idle, so it counts as others' load and is reported separately.
+The kernel's network time does not count: a run behind links causes most of it, and no process is
+charged for it. Where a control group limits us to a part of a node, neighbours count only while our
+own tasks waited for a processor.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from gridbench.machine.processors import (
     unused_of,
 )
 
-_GRAIN = 0.03  # seconds; the clocks tick in hundredths, so that less says nothing
+_GRAIN = 0.03  # seconds; clocks tick in hundredths, so less is noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What others did meanwhile, in processors."""
+    """Load by others during an interval, in processors."""
 
     seconds: float
-    """How long that was looked at."""
+    """Length of the interval."""
     others: float
-    """All that was not idle, and is not known to be ours."""
+    """Load that was not idle and is not known to be ours."""
     stolen: float = 0.0
-    """The part of it that the hypervisor gave to other machines."""
+    """The part that the hypervisor gave to other machines."""
     at_least: float = 0.0
-    """What is known to be others': processes that are still there, and the hypervisor."""
+    """Load known to be others': existing processes, and the hypervisor."""
     apart: bool = False
-    """We have, or may have, workers on this machine that do not descend from us, so that the truth
-    is between `at_least` and `others`."""
+    """We may have workers on this machine that do not descend from us: the truth is between
+    `at_least` and `others`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +52,20 @@ class ClockReading:
     at: float
     """Monotonic clock."""
     not_idle: float
-    """All processors that we may use together; only differences mean something."""
+    """Sum over our available processors; only differences are meaningful."""
     own: float
-    """Processor time of the process asked for and all that work for it, ended ones too."""
+    """Processor time of the process and all that work for it, ended ones included."""
     stolen: float = 0.0
-    """What the hypervisor took away."""
+    """Time stolen by the hypervisor."""
     seen: float = 0.0
-    """Processor time of others' processes that there are now."""
+    """Processor time of others' existing processes."""
     apart: bool = False
     """See `Load`."""
     waited: float | None = None
-    """Processor time that others took from us at most, if a control group tells."""
+    """Upper bound on processor time that others took from us, if a control group has it."""
 
     def load_since(self, before: ClockReading) -> Load:
-        """Others' work since then."""
+        """Others' load since an earlier reading."""
         passed = self.at - before.at
         stolen = self.stolen - before.stolen
         others = (self.not_idle - before.not_idle) - (self.own - before.own)
@@ -85,8 +85,8 @@ class ClockReading:
 
 
 def reading(pid: int, table: Mapping[int, Process] | None = None) -> ClockReading:
-    """The clocks now; `pid` is the process whose family is ours. `table`: all processes, if they
-    have been looked up just now."""
+    """Read the clocks; `pid` is the process whose family is ours. `table`: all processes, if just
+    read."""
     group = control_group()
     processors = available_processors(group)
     left = unused_of(Path("/proc/stat").read_text(encoding="ascii"), processors)
@@ -96,7 +96,7 @@ def reading(pid: int, table: Mapping[int, Process] | None = None) -> ClockReadin
     known = whose(table, pid)
     everywhere = len(processors) == os.cpu_count()
     waited = group.waited
-    if waited is not None:  # some task waited; all of them may have
+    if waited is not None:  # some task waited; all may have
         waited = None if math.isinf(group.limit) else waited * len(processors)
     return ClockReading(
         at=at,
@@ -113,28 +113,27 @@ def reading(pid: int, table: Mapping[int, Process] | None = None) -> ClockReadin
     )
 
 
-_EVERY = 2.0  # seconds, as each look disturbs a little
-_SHARE = 0.005  # of the time, at most: the more processes there are, the longer a look takes
+_EVERY = 2.0  # seconds; each look disturbs a little
+_SHARE = 0.005  # of the time, at most: many processes make a look slow
 
 
 class OrphanCpu:
-    """Looks at the descendants of a process."""
+    """Processor time of ended descendants of a process that no ancestor waited for."""
 
     def __init__(self, root: int) -> None:
         self._root = root
         self._due = 0.0
         self._family: dict[int, Process] = {}
         self.seconds = 0.0
-        """Processor time that is in no account; of each process, what it had used when it was last
-        seen."""
+        """Unaccounted processor time: for each process, its usage when last seen."""
 
     def look_if_due(self) -> None:
-        """Look every two seconds, or less often where there are thousands of processes."""
+        """Look every two seconds, or less often with thousands of processes."""
         if time.monotonic() >= self._due:
             self.look()
 
     def look(self) -> Mapping[int, Process]:
-        """See who has ended since the last look; all processes that there are now."""
+        """Add processes that ended since the last look; all existing processes."""
         began = time.monotonic()
         table = processes()
         self.seconds += orphan_seconds(self._family, table)
@@ -144,19 +143,19 @@ class OrphanCpu:
         return table
 
     def reading(self) -> ClockReading:
-        """The machine's clocks now; `own` has what is missing as well."""
+        """Read the clocks, with unaccounted time in `own`."""
         moment = reading(self._root, self.look())
         return replace(moment, own=moment.own + self.seconds)
 
 
 def orphan_seconds(family: Mapping[int, Process], now: Mapping[int, Process]) -> float:
-    """Seconds that processes of a family had used which have ended, less what their nearest
-    ancestors that go on have on their accounts more than before. `now`: all processes."""
+    """Seconds that ended processes of a family had used, less those since accounted to their
+    nearest living ancestors. `now`: all processes."""
     ended: dict[int, float] = defaultdict(float)  # by that ancestor
     for pid, one in family.items():
-        if not _goes_on(pid, one, now):
+        if not _lives(pid, one, now):
             ancestor = one.parent
-            while ancestor in family and not _goes_on(ancestor, family[ancestor], now):
+            while ancestor in family and not _lives(ancestor, family[ancestor], now):
                 ancestor = family[ancestor].parent
             if ancestor in family:
                 ended[ancestor] += one.used + one.waited_for
@@ -166,58 +165,56 @@ def orphan_seconds(family: Mapping[int, Process], now: Mapping[int, Process]) ->
     )
 
 
-def _goes_on(pid: int, process: Process, now: Mapping[int, Process]) -> bool:
-    """Whether it is there still, and not another one with the same number."""
+def _lives(pid: int, process: Process, now: Mapping[int, Process]) -> bool:
+    """Whether the process exists, and is not another one with the same id."""
     return pid in now and now[pid].began == process.began
 
 
-_MOST = 4  # users that are told
-_LEAST = 0.02  # processors; less is not told
+_MOST = 4  # processes in a message
+_LEAST = 0.02  # processors; less is not reported
 
 
 @dataclass(frozen=True, slots=True)
 class BusyProcess:
-    """A process of somebody else."""
+    """A process of another user or program."""
 
     name: str
     pid: int
     processors: float
-    """That it used."""
+    """Processors that it used."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSample:
-    """What was seen of others for a moment."""
+    """Load by others for a moment."""
 
     load: Load
     users: tuple[BusyProcess, ...]
     """The busiest first."""
     began: ClockReading | None = None
-    """When that was; None: it is not known."""
+    """Reading at its begin; None: not known."""
 
     @property
     def rest(self) -> float:
-        """Processors used by what is not told by name: the kernel, many small ones, and processes
-        that ended meanwhile."""
+        """Processors used by the kernel, small processes, and processes that ended."""
         return max(0.0, self.load.others - self.load.stolen - sum(u.processors for u in self.users))
 
 
 @dataclass(frozen=True, slots=True)
 class SampleStart:
-    """A look that has begun."""
+    """A sample that has begun."""
 
     table: Mapping[int, Process]
     reading: ClockReading
 
 
 def begin_sample() -> SampleStart:
-    """Begin a look, which `look` ends: what we ourselves do meanwhile does not count."""
+    """Begin a sample for `take_sample`: our own work meanwhile does not count."""
     return SampleStart(processes(), reading(os.getpid()))
 
 
 def take_sample(seconds: float, begun: SampleStart | None = None) -> LoadSample:
-    """Who uses the machine for so many seconds, from now on or since a look has begun. This returns
-    when they are over."""
+    """Sample who uses the machine for so many seconds, from now or since `begun`."""
     own = os.getpid()
     begun = begun or begin_sample()
     table, before = begun.table, begun.reading

@@ -1,4 +1,4 @@
-"""The options of all commands that measure: what to do if other programs use the machine."""
+"""Options of all commands that measure: the policy if other programs use the machine."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from gridbench.errors import BusyMachine
 from gridbench.formats import as_given
 
 WAIT = 30.0
-"""Seconds that a busy machine is waited for unless the user says otherwise."""
+"""Default seconds to wait for a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do about it before and after measuring."""
+    """Policy for other programs, before and after measuring."""
 
     accept: bool = False
-    """Go on; what is disturbed claims nothing, and that is no failure."""
+    """Measure anyway; disturbed runs claim nothing, and the exit status is 0."""
     wait: float = WAIT
-    """Seconds to wait for it to become quiet; infinite: as long as it takes."""
+    """Seconds to wait for a quiet machine; infinite: without a limit."""
 
     def exit_status(self, *, claims: bool) -> int:
-        """That of a command whose measurements were otherwise well."""
+        """The exit status of a command without other failures."""
         return 0 if claims or self.accept else BusyMachine.exit_status
 
 

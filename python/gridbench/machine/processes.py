@@ -1,4 +1,4 @@
-"""All processes of the machine, what they have used, and which of them are ours."""
+"""All processes of the machine, their processor time, and which of them are ours."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MARK = "GRIDBENCH_MEASURES"
-"""The variable by which processes that a batch system starts for us are known: it passes on the
-environment of who has submitted a job."""
+"""Environment variable that marks processes which a batch system starts for us: it passes on the
+environment of the submitter."""
 SERVICES = "GRIDBENCH_SERVICES"
-"""The variable that has the processes behind the services that are being measured, such as a
-metadata server: what they use is part of what is measured."""
+"""Environment variable with the processes of measured services, such as a metadata server: their
+usage is part of the measurement."""
 _TICKS = os.sysconf("SC_CLK_TCK")
-_KERNEL = "kthreadd"  # the process that all threads of the kernel descend from
+_KERNEL = "kthreadd"  # ancestor of all kernel threads
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One line of the table. Times are in seconds of processor time."""
+    """A process. Times are in seconds of processor time."""
 
     name: str
     parent: int
     began: int
-    """Ticks since the machine was started."""
+    """Ticks since boot."""
     used: float
     waited_for: float
-    """What children used that have ended, and that it has waited for."""
+    """Time of ended children that it has waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Processes by who has them at work."""
+    """Processes by owner: ours, unclear, or others'."""
 
     ours: frozenset[int]
     unclear: frozenset[int]
-    """Agents of grids that have come since, and what belongs to them: sshd passes no mark on, so
-    that they may be our workers or those of somebody else."""
+    """New agents of grids and their processes: sshd passes no mark on, so these may be our workers
+    or those of another user."""
     others: frozenset[int]
-    """All further ones, without the kernel's threads."""
+    """All others, without kernel threads."""
     apart: bool
-    """Some that are ours, or may be, do not descend from us: what they have used is lost when they
-    end, and cannot be told from what others did."""
+    """Some processes that are or may be ours do not descend from us: when they end, their usage
+    looks like that of others."""
 
 
 def mark() -> None:
-    """Have all that is started from now on carry a mark by which it is known as ours."""
+    """Mark all processes started from now on as ours."""
     os.environ[_MARK] = f"{os.getpid()}.{time.time_ns()}"
 
 
 def with_service() -> str:
-    """The value of SERVICES for what is to measure a service that this process has started."""
+    """The value of SERVICES for a program that measures a service of this process."""
     me = os.getpid()
     own = process(me)
     known = [f"{me}.{own.began}"] if own is not None else []
@@ -61,22 +61,22 @@ def with_service() -> str:
 
 
 def processes() -> dict[int, Process]:
-    """All that there are now, by id."""
+    """All processes by id."""
     found = {pid: process(pid) for pid in ids()}
     return {pid: one for pid, one in found.items() if one is not None}
 
 
 def ids() -> list[int]:
-    """Those of all processes that there are now."""
+    """The ids of all processes."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def process(pid: int) -> Process | None:
-    """One line of the table; None if the process has ended."""
+    """Read a process; None if it has ended."""
     text = _read(pid, "stat").decode("utf-8", errors="replace")
     if not text:
         return None
-    # The program's name stands in parentheses and can hold anything.
+    # The name is in parentheses and can contain anything.
     head, _, rest = text.rpartition(")")
     fields = rest.split()
     return Process(
@@ -89,20 +89,17 @@ def process(pid: int) -> Process | None:
 
 
 def processor_time(pid: int) -> float | None:
-    """Seconds that the threads of a process have used, ended ones too, to the nanosecond; None if
-    the process has ended."""
+    """Processor seconds of all threads of a process, ended ones included; None if it has ended."""
     try:
-        # Linux' number of the clock of another process, as clock_getcpuclockid(3) makes it: no
-        # file has to be opened and read.
+        # The clock of another process, as from clock_getcpuclockid(3): faster than reading a file.
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
         return None
 
 
 def whose(table: Mapping[int, Process], root: int) -> Whose:
-    """Ours are `root` and its descendants; services that we measure; what carries our mark, with
-    its descendants; and what has been started since to look after those, such as a batch system's
-    shepherd of a job."""
+    """Divide processes by owner. Ours are `root`, measured services, and marked processes, all with
+    their descendants, and newer ancestors of marked ones, such as a batch system's shepherd."""
     family = descendants(table, {root, *_services(table)})
     since = table[root].began if root in table else 0
     kernel = descendants(table, {p for p, one in table.items() if one.name == _KERNEL})
@@ -112,9 +109,11 @@ def whose(table: Mapping[int, Process], root: int) -> Whose:
     }  # fmt: skip
     carrying = os.environ.get(_MARK, "")
     marked = {pid for pid in young if carrying and _carries(pid, carrying)}
-    served = descendants(table, marked) | _keepers(table, marked, young)
+    served = descendants(table, marked) | _young_ancestors(table, marked, young)
     agents = {pid for pid in young - served if _is_agent(pid, table[pid].name)}
-    unclear = (descendants(table, agents) | _keepers(table, agents, young)) - served - family
+    unclear = (
+        (descendants(table, agents) | _young_ancestors(table, agents, young)) - served - family
+    )
     ours = family | served
     return Whose(
         ours=frozenset(ours),
@@ -125,27 +124,27 @@ def whose(table: Mapping[int, Process], root: int) -> Whose:
 
 
 def descendants(table: Mapping[int, Process], roots: Iterable[int]) -> set[int]:
-    """The roots, as far as they are there, and all below them."""
+    """The existing roots and all their descendants."""
     inside = dict.fromkeys(roots, True)
     inside.setdefault(0, False)
     for one in table:
         path, pid = [], one
         while pid not in inside:
             path.append(pid)
-            inside[pid] = False  # should ids be used again amid all this
+            inside[pid] = False  # in case ids are reused meanwhile
             pid = table[pid].parent if pid in table else 0
         inside.update(dict.fromkeys(path, inside[pid]))
     return {pid for pid in table if inside[pid]}
 
 
 def seconds_of(table: Mapping[int, Process], family: Iterable[int]) -> float:
-    """Processor time of processes, with that of those they waited for."""
-    # Ticks are rounded down, for each process: many that have done little would count as nothing.
+    """Processor time of processes and of children that they waited for."""
+    # Ticks are rounded down per process: many small processes would count as nothing.
     return sum(max(table[p].used, processor_time(p) or 0.0) + table[p].waited_for for p in family)
 
 
 def _services(table: Mapping[int, Process]) -> set[int]:
-    """Those that the variable names, if they still run: ids come again."""
+    """Running processes in the variable; ids can be reused."""
     named = (one.partition(".") for one in os.environ.get(SERVICES, "").split(",") if one)
     return {
         int(pid) for pid, _, began in named
@@ -153,8 +152,10 @@ def _services(table: Mapping[int, Process]) -> set[int]:
     }  # fmt: skip
 
 
-def _keepers(table: Mapping[int, Process], kept: Iterable[int], young: set[int]) -> set[int]:
-    """Ancestors that are no older than we are."""
+def _young_ancestors(
+    table: Mapping[int, Process], kept: Iterable[int], young: set[int]
+) -> set[int]:
+    """Ancestors that are no older than this process."""
     found = set()
     for pid in kept:
         parent = table[pid].parent
@@ -174,7 +175,7 @@ def _is_agent(pid: int, name: str) -> bool:
 
 
 def _read(pid: int, what: str) -> bytes:
-    """A file of /proc; nothing if the process has ended, or is none of ours to look into."""
+    """A file of /proc; empty if the process has ended or is not accessible."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/{what}").read_bytes()
     return b""

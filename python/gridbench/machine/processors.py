@@ -1,8 +1,7 @@
 """The processors that this process may use, by affinity mask, cpuset and control group.
 
-Programs on other processors of a shared node do not count as load. What is used is better known as
-the difference to the time that has passed than from the kernel's counts of it: these are sampled on
-many machines, and the idle time is not.
+Programs on other processors of a shared node do not count as load. Usage is elapsed time less idle
+time: on many machines the kernel samples usage, but not idle time.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ _GROUPS = "sys/fs/cgroup"
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """What cgroup v2 says of the group of this process; nothing where there is none."""
+    """Settings of the process's group in cgroup v2; defaults without one."""
 
     processors: frozenset[int] = frozenset()
-    """Its cpuset; empty: not known."""
+    """Cpuset; empty: not known."""
     limit: float = math.inf
-    """Processors that it may use at a time, the least of its own and all groups above."""
+    """Limit on processors, the smallest of this group and all above."""
     waited: float | None = None
-    """Seconds in which some of its tasks waited for a processor (Linux' PSI)."""
+    """Seconds in which some task waited for a processor (Linux PSI)."""
 
 
 def control_group(root: Path = _ROOT) -> ControlGroup:
-    """That of this process now. `root`: where /proc and /sys are."""
+    """The group of this process. `root`: parent folder of /proc and /sys."""
     folders = list(_folders(root))
     if not folders:
         return ControlGroup()
@@ -50,22 +49,22 @@ def available_processors(group: ControlGroup | None = None) -> frozenset[int]:
 
 
 def available_count(group: ControlGroup | None = None) -> int:
-    """How many processors this process may use at a time."""
+    """Number of processors that this process may use at a time."""
     group = group or control_group()
     count = len(available_processors(group))
     return count if math.isinf(group.limit) else max(1, min(count, math.ceil(group.limit)))
 
 
 def shares_processors(pid: int, processors: frozenset[int]) -> bool:
-    """Whether a process may run on one of these."""
+    """Whether a process may run on one of these processors."""
     try:
         return not processors.isdisjoint(os.sched_getaffinity(pid))
-    except OSError:  # it has ended
+    except OSError:  # ended
         return False
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """The folder of the group, then those of the groups above it, as far as they can be seen."""
+    """The folder of the group, then of all visible groups above it."""
     line = next((x for x in _text(root / "proc/self/cgroup").splitlines() if x[:3] == "0::"), "")
     if not line:
         return
@@ -115,24 +114,24 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """Seconds, all processors together."""
+    """Idle and other unused time of all processors, in seconds."""
 
     idle: float
     waiting: float
-    """Idle while something waited for a disk."""
+    """Idle while waiting for a disk."""
     network: float
-    """In soft interrupts, most of them the network's: used, but by no process."""
+    """In soft interrupts, mostly of the network, charged to no process."""
     stolen: float
-    """What the hypervisor took away."""
+    """Stolen by the hypervisor."""
 
 
 def unused(stat: str) -> Unused:
-    """What the text of /proc/stat says, of which the first line is enough."""
+    """Parse the first line of /proc/stat."""
     return _unused(stat.split("\n", 1)[0])
 
 
 def unused_of(stat: str, processors: Collection[int]) -> Unused:
-    """The same of some processors."""
+    """Sum over some processors in /proc/stat."""
     names = {f"cpu{number}" for number in processors}
     lines = [_unused(line) for line in stat.splitlines() if line.split(" ", 1)[0] in names]
     return Unused(

@@ -1,4 +1,4 @@
-"""Looking at the machine before anything is measured: going on, waiting, or stopping."""
+"""Wait for a quiet machine before a measurement, or stop."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def settle(
     stopped: Callable[[], bool] = lambda: False,
     begun: SampleStart | None = None,
 ) -> LoadSample:
-    """Return what was seen when the machine was quiet, or was accepted as it is, or when the user
-    has `stopped` it. `begun`: a look that this ends; None: it begins one.
+    """Wait until the machine is quiet, or busy and accepted, or the user has `stopped`; the last
+    sample. `begun`: a sample to end; None: begin one.
 
-    Raises BusyMachine, with who uses it, if it is still busy when the time to wait is over.
+    Raises BusyMachine, with the busiest processes, if the machine is still busy after the wait.
     """
     mark()
     found = take_sample(_GLANCE if policy.accept and not policy.wait else _LOOK, begun)
@@ -51,7 +51,7 @@ def settle(
 def _wait(
     found: LoadSample, seconds: float, console: Console, stopped: Callable[[], bool]
 ) -> LoadSample:
-    """What is seen in the end; the busiest are shown meanwhile."""
+    """Wait and show the busiest processes; the last sample."""
     until = time.monotonic() + seconds
     limit = "" if math.isinf(seconds) else f" for up to {as_given(seconds)}"
     head = f"waiting{limit} until the machine is quiet; "

@@ -1,4 +1,4 @@
-"""Batch systems, with daemons of their own that take jobs."""
+"""Private batch systems on this machine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gridbench_testbed.daemons import Daemons
 
 
 class BatchSystem(Daemons, ABC):
-    """While open, there is a batch system for commands with the variables of `environment`."""
+    """A batch system for commands with the variables of `environment`, while open."""
 
     @staticmethod
     @abstractmethod
     def why_not() -> str:
-        """Why there can be none here; empty if there can."""
+        """Why it cannot start here; empty if it can."""
 
     @classmethod
     @abstractmethod
     def of(cls, nodes: int, processors: int) -> Self:
-        """One that runs jobs on so many nodes, with so many processors each."""
+        """Start it with so many nodes, and processors of each."""
 
     @property
     @abstractmethod
@@ -30,11 +30,11 @@ class BatchSystem(Daemons, ABC):
 
     @abstractmethod
     def jobs(self) -> list[str]:
-        """The jobs that wait or run."""
+        """Waiting and running jobs."""
 
     @abstractmethod
     def cancel_all(self) -> None:
-        """Cancel all jobs, and wait until they are gone."""
+        """Cancel all jobs, and wait for their end."""
 
     def _leave(self) -> None:
         with contextlib.suppress(RuntimeError, TimeoutError, subprocess.TimeoutExpired):

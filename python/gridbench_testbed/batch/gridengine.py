@@ -1,8 +1,7 @@
-"""A Grid Engine of its own on this machine: one host of many declared slots.
+"""A private Grid Engine on this machine: one host with many declared slots.
 
-The rig starts sge_qmaster and sge_execd on free ports, with all files in one temporary folder; it
-does not touch the cell that the system's packages have made. Daemons and jobs run as whoever
-starts it, who has to be root, or jobs of others would not start.
+The rig starts sge_qmaster and sge_execd on free ports, with all files in one temporary folder,
+beside the cell of the system's packages. Daemons and jobs run as root, who has to start it.
 
     with GridEngine(slots=100) as grid_engine:
         grid_engine.run("qsub", "-sync", "y", "-b", "y", "true")
@@ -26,7 +25,7 @@ from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.daemons import free_ports, lacking
 
 _PROGRAMS = Path("/usr/lib/gridengine")
-"""Where Debian has what works without the system's own cell."""
+"""Debian's folder of programs that work without the system's cell."""
 _SHARE = Path("/usr/share/gridengine")
 
 _BOOTSTRAP = """\
@@ -171,7 +170,7 @@ _SCHEDULER = {
 
 
 def why_not() -> str:
-    """Why there can be no rig here; empty if there can."""
+    """Why Grid Engine cannot start here; empty if it can."""
     program = lacking("sge_qmaster", "sge_execd", "qsub", "setpriv")
     if program:
         return f"`{program}` is not installed: scripts/ensure-gridengine does that"
@@ -185,14 +184,11 @@ class GridEngine(BatchSystem):
     """
 
     why_not = staticmethod(why_not)
-    # It takes long to end by itself, and keeps what it knows at all times.
+    # It takes long to end, and its state is always on disk.
     _ends: ClassVar[Mapping[str, signal.Signals]] = {"sge_qmaster": signal.SIGKILL}
 
     def __init__(self, slots: int = 100, spool: Path | None = None) -> None:
-        """`slots`: of the queue `all.q`.
-
-        `spool`: where sge_qmaster keeps jobs, if not in `folder`.
-        """
+        """`slots`: of the queue `all.q`. `spool`: sge_qmaster's folder, by default in `folder`."""
         super().__init__("gridengine")
         self.slots = slots
         self._spool = spool or self.folder / "spool" / "qmaster"
@@ -205,11 +201,8 @@ class GridEngine(BatchSystem):
             "SGE_EXECD_PORT": str(execution),
             "SGE_CLUSTER_NAME": "gridbench",
         }
-        try:
+        with self._making():
             self._make()
-        except BaseException:
-            self.close()
-            raise
 
     @classmethod
     def of(cls, nodes: int, processors: int) -> Self:
@@ -222,24 +215,24 @@ class GridEngine(BatchSystem):
         return self.run("qstat", "-help").splitlines()[0].split()[-1]
 
     def jobs(self) -> list[str]:
-        """The jobs that wait or run, as `12 r`; each task of an array is one, `12.3 qw`."""
+        """Waiting and running jobs, as `12 r`, and tasks of arrays, as `12.3 qw`."""
         said = self.run("qstat", "-u", "*", "-g", "d")
         found = []
         for line in said.splitlines()[2:]:
             words = line.split()
-            # The last column is there for arrays alone, and that of the queue for what runs.
+            # Arrays have a further last column, and running jobs one for the queue.
             task = f".{words[-1]}" if len(words) > 8 + ("@" in line) else ""
             found.append(f"{words[0]}{task} {words[4]}")
         return found
 
     def cancel_all(self) -> None:
-        """Cancel all jobs, and wait until they are gone."""
+        """Cancel all jobs, and wait for their end."""
         if self.jobs():
             self.run("qdel", "-f", "-u", "*")
         self._until(lambda: not self.jobs(), "jobs do not end")
 
     def hold(self) -> None:
-        """Have the queue take no more jobs."""
+        """Disable the queue."""
         self.run("qmod", "-d", "all.q")
 
     def resume(self) -> None:
@@ -247,31 +240,31 @@ class GridEngine(BatchSystem):
         self.run("qmod", "-e", "all.q")
 
     def stop_master(self) -> None:
-        """End sge_qmaster: commands get no answer, jobs go on."""
+        """Stop sge_qmaster: commands get no answer, jobs continue."""
         self._end("sge_qmaster")
 
     def start_master(self) -> None:
         """Start sge_qmaster, after `stop_master`."""
         self._start("sge_qmaster", str(_PROGRAMS / "sge_qmaster"))
         if "sge_execd" in self._daemons:
-            # It ends first, as it tells sge_qmaster of that.
+            # It has to end first, as it reports its end to sge_qmaster.
             self._daemons["sge_execd"] = self._daemons.pop("sge_execd")
         self._until(self._answers, "sge_qmaster does not answer")
 
     def frozen_master(self) -> AbstractContextManager[None]:
-        """Have sge_qmaster hang: commands wait for an answer, jobs go on."""
+        """Freeze sge_qmaster: commands wait for an answer, jobs continue."""
         return self._frozen(self._daemons["sge_qmaster"].pid)
 
     def stop_host(self) -> None:
-        """End sge_execd: what runs there goes on."""
+        """Stop sge_execd: its jobs continue."""
         self._end("sge_execd")
 
     def fail_host(self) -> None:
-        """End sge_execd and all that runs there at once, as when a host is switched off."""
+        """Kill sge_execd and all its jobs at once, as at a power failure."""
         daemon = self._daemons.pop("sge_execd")
         others = {daemon.pid for daemon in self._daemons.values()}
         off: set[int] = set()
-        # All stand still before the first one ends: nobody is to tell of another's end.
+        # Stop all before the first ends, so that none reports another's end.
         while running := set(self._marked()) - others - off:
             self._signal(running, signal.SIGSTOP)
             off |= running
@@ -290,7 +283,7 @@ class GridEngine(BatchSystem):
 
     @contextlib.contextmanager
     def quota(self, limit: str) -> Iterator[None]:
-        """Have a resource quota, such as `users * to slots=2`."""
+        """Set a resource quota, such as `users * to slots=2`."""
         rule = f"{{\n name tests\n enabled TRUE\n limit {limit}\n}}\n"
         self.run("qconf", "-Arqs", self._file("quota", rule))
         try:
@@ -300,7 +293,7 @@ class GridEngine(BatchSystem):
 
     @contextlib.contextmanager
     def setting(self, name: str, value: str) -> Iterator[None]:
-        """Have another value in the global configuration, such as `max_u_jobs`."""
+        """Change a value of the global configuration, such as `max_u_jobs`."""
         before = self.run("qconf", "-sconf", "global")
         after = re.sub(rf"(?m)^{name}\s.*$", f"{name} {value}", before)
         self._configure_global(after)
@@ -310,12 +303,12 @@ class GridEngine(BatchSystem):
             self._configure_global(before)
 
     def _configure_global(self, text: str) -> None:
-        # The file is called as what it configures.
+        # The name of the file selects the configuration.
         (self.folder / "global").write_text(text)
         self.run("qconf", "-Mconf", str(self.folder / "global"))
 
     def _start(self, name: str, program: str, *arguments: str) -> None:
-        # Else they go into the background.
+        # Stay in the foreground.
         self.variables["SGE_ND"] = "1"
         try:
             super()._start(name, program, *arguments)
@@ -331,7 +324,7 @@ class GridEngine(BatchSystem):
             [_SHARE / "util" / "arch"], capture_output=True, text=True, check=True
         )
         self.variables["SGE_ARCH"] = architecture.stdout.strip()
-        # Where `qrsh -inherit` has its helper started.
+        # For the helper of `qrsh -inherit`.
         programs = self.folder / "root" / "utilbin" / self.variables["SGE_ARCH"]
         programs.parent.mkdir()
         programs.symlink_to(_PROGRAMS)
@@ -383,7 +376,7 @@ class GridEngine(BatchSystem):
             return False
 
     def _is_up(self) -> bool:
-        """Whether the queue has its load: before, it is in an unknown state."""
+        """Whether the queue reports its load, and so is in a known state."""
         for line in self.run("qstat", "-f", "-q", "all.q").splitlines():
             words = line.split()
             if words and words[0].startswith("all.q@"):

@@ -1,12 +1,11 @@
-"""An HTCondor of its own on this machine: a pool of one machine with many declared slots.
+"""A private HTCondor on this machine: a pool of one machine with many declared slots.
 
-The rig starts condor_master, and by it all other daemons, at one free port of the loopback device,
-with all files in one temporary folder. Its programs are those that scripts/ensure-htcondor has
-unpacked; several pools do not know of each other.
+The rig starts condor_master, which starts all other daemons, on one free port of the loopback
+device, with all files in one temporary folder. Programs are those unpacked by
+scripts/ensure-htcondor. Several pools are independent.
 
-HTCondor neither takes jobs from root nor runs any as root. Where root starts a pool, daemons and
-commands therefore live in user namespaces in which root's number is that of another user: what
-they may do and what files belong to them stays the same.
+HTCondor refuses jobs of root. For a pool of root, daemons and commands run in user namespaces that
+map root to another user id, with the same rights and files.
 
     with HTCondor(slots=100) as htcondor:
         htcondor.run("condor_submit", "-terse", "executable=/bin/true", "-queue", "1")
@@ -27,10 +26,10 @@ from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.daemons import free_ports, lacking, name_of
 
 PLACE = "GRIDBENCH_HTCONDOR"
-"""The environment variable that says where HTCondor was unpacked."""
+"""Environment variable with the folder of the unpacked HTCondor."""
 
 _OTHER = "1"
-"""What root's user and group are called in the namespaces of a pool: `daemon`, on all systems."""
+"""User and group id of root in the namespaces of a pool: `daemon`, on all systems."""
 _STATES = ("unexpanded", "idle", "running", "removed", "completed", "held", "output", "suspended")
 
 _CONFIG = """\
@@ -127,13 +126,13 @@ MOUNT_PRIVATE_DEV_SHM = FALSE
 
 
 def place() -> Path:
-    """Where scripts/ensure-htcondor has put it."""
+    """The folder of scripts/ensure-htcondor."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get(PLACE) or Path(cache, "gridbench", "htcondor"))
 
 
 def why_not() -> str:
-    """Why there can be no rig here; empty if there can."""
+    """Why HTCondor cannot start here; empty if it can."""
     program = lacking("setpriv", "unshare")
     if program:
         return f"`{program}` is not installed: it is part of util-linux"
@@ -143,15 +142,12 @@ def why_not() -> str:
 
 
 class HTCondor(BatchSystem):
-    """A pool of HTCondor, whose one machine gives each job the processors that it asks for."""
+    """A pool of HTCondor, whose machine gives each job the processors that it requests."""
 
     why_not = staticmethod(why_not)
 
     def __init__(self, slots: int = 400, spool: Path | None = None) -> None:
-        """`slots`: processors, as HTCondor is told.
-
-        `spool`: where condor_schedd keeps jobs, if not in `folder`.
-        """
+        """`slots`: declared processors. `spool`: condor_schedd's folder, by default in `folder`."""
         super().__init__("htcondor")
         self.slots = slots
         self._spool = spool or self.folder / "spool"
@@ -160,11 +156,8 @@ class HTCondor(BatchSystem):
             "CONDOR_CONFIG": str(self.folder / "condor_config"),
             "PATH": f"{self.folder / 'bin'}:{super().environment['PATH']}",
         }
-        try:
+        with self._making():
             self._make()
-        except BaseException:
-            self.close()
-            raise
 
     @classmethod
     def of(cls, nodes: int, processors: int) -> Self:
@@ -177,7 +170,7 @@ class HTCondor(BatchSystem):
         return self.run("condor_version").split()[1]
 
     def jobs(self) -> list[str]:
-        """The jobs that have not ended, as `12.0 running`, `idle`, `held` and so on."""
+        """Unfinished jobs, as `12.0 running`, `idle`, `held` and so on."""
         columns = ("ClusterId", "ProcId", "JobStatus")
         said = self.run("condor_q", "-allusers", "-autoformat", *columns)
         found = []
@@ -188,13 +181,13 @@ class HTCondor(BatchSystem):
         return found
 
     def cancel_all(self) -> None:
-        """Cancel all jobs, and wait until they are gone, and their processes."""
+        """Cancel all jobs, and wait for their end and that of their processes."""
         with contextlib.suppress(RuntimeError):  # there are none
             self.run("condor_rm", "-all")
         self._until(lambda: not self.jobs() and not self._starters(), "jobs do not end")
 
     def hold(self) -> None:
-        """Have the machine take no more jobs."""
+        """Stop the machine from accepting jobs."""
         self._change("START = FALSE\n")
 
     def resume(self) -> None:
@@ -202,7 +195,7 @@ class HTCondor(BatchSystem):
         self._change("")
 
     def stop_scheduler(self) -> None:
-        """End condor_schedd: commands get no answer, jobs go on."""
+        """Stop condor_schedd: commands get no answer, jobs continue."""
         self.run("condor_off", "-fast", "-daemon", "schedd")
         self._until(lambda: not self._answers(), "condor_schedd does not end")
 
@@ -212,12 +205,12 @@ class HTCondor(BatchSystem):
         self._until(self._answers, "condor_schedd does not answer")
 
     def frozen_scheduler(self) -> AbstractContextManager[None]:
-        """Have condor_schedd hang: commands wait for an answer, jobs go on."""
+        """Freeze condor_schedd: commands wait for an answer, jobs continue."""
         (pid,) = self._pids("condor_schedd")
         return self._frozen(pid)
 
     def stop_machine(self, how: str) -> None:
-        """End condor_startd. `how`: `-fast`: and all jobs; `-peaceful`: when they have ended."""
+        """Stop condor_startd. `how`: `-fast` with all jobs, `-peaceful` after they have ended."""
         self.run("condor_off", how, "-daemon", "startd")
 
     def start_machine(self) -> None:
@@ -228,7 +221,7 @@ class HTCondor(BatchSystem):
 
     @contextlib.contextmanager
     def policy(self, name: str, value: str) -> Iterator[None]:
-        """Have condor_schedd go by a setting, such as MAX_JOBS_PER_OWNER."""
+        """Change a setting of condor_schedd, such as MAX_JOBS_PER_OWNER."""
         before = self.run("condor_config_val", name).strip()
         self._set_policy(name, value)
         try:
@@ -263,7 +256,7 @@ class HTCondor(BatchSystem):
         self._until(self._is_up, "the pool does not come up")
 
     def _command(self, name: str, command: list[str]) -> None:
-        """Make a command that users of this pool find in their PATH."""
+        """Create a command in the PATH of this pool's users."""
         file = self.folder / "bin" / name
         file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
         file.chmod(0o755)
@@ -295,5 +288,5 @@ class HTCondor(BatchSystem):
         return [pid for pid in self._marked() if name_of(pid) == name]
 
     def _starters(self) -> list[str]:
-        """What jobs have of the machine, as long as anything of them runs."""
+        """Slots that jobs have claimed."""
         return self.run("condor_status", "-claimed", "-autoformat", "Name").split()

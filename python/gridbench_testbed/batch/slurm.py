@@ -1,9 +1,9 @@
-"""A Slurm of its own on this machine: some nodes of many declared processors each.
+"""A private Slurm on this machine: some nodes with many declared processors each.
 
 The rig starts munged, slurmctld and a slurmd for each node, on free ports of the loopback device,
-with all files in one temporary folder. It needs neither systemd nor control groups nor the
-system's own munge, and several rigs do not know of each other. The nodes share everything of this
-machine, its processors and host name too; a job finds its node in SLURMD_NODENAME.
+with all files in one temporary folder. It needs no systemd, control groups or system munge, and
+several rigs are independent. The nodes share this machine with its processors and host name; a job
+finds its node in SLURMD_NODENAME.
 
     with Slurm(nodes=4, processors=32) as slurm:
         slurm.run("srun", "--nodes=4", "true")
@@ -70,7 +70,7 @@ PartitionName=closed Nodes=ALL State=DOWN
 
 
 def why_not() -> str:
-    """Why there can be no rig here; empty if there can."""
+    """Why Slurm cannot start here; empty if it can."""
     program = lacking("munged", "slurmctld", "slurmd", "sbatch", "setpriv")
     return f"`{program}` is not installed: scripts/ensure-slurm does that" if program else ""
 
@@ -78,29 +78,22 @@ def why_not() -> str:
 class Slurm(BatchSystem):
     """A Slurm.
 
-    Nodes are called n1, n2 and so on. Partitions: `batch`, the default; `small`, of one node and
-    ten minutes for a job; `urgent`, whose jobs take nodes from those of the others; `closed`, which
-    starts none.
+    Nodes are n1, n2 and so on. Partitions: `batch`, the default; `small`, with one node and ten
+    minutes per job; `urgent`, which preempts jobs of others; `closed`, which starts none.
     """
 
     why_not = staticmethod(why_not)
 
     def __init__(self, nodes: int = 4, processors: int = 32, state: Path | None = None) -> None:
-        """`processors`: of each node, as Slurm is told.
-
-        `state`: where slurmctld keeps jobs, if not in `folder`.
-        """
+        """`processors`: declared, of each node. `state`: slurmctld's folder, if not in `folder`."""
         super().__init__("slurm")
         self._state_folder = state or self.folder / "state"
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         """The names of its nodes."""
         self.processors = processors
         self.variables = {"SLURM_CONF": str(self.folder / "slurm.conf")}
-        try:
+        with self._making():
             self._make()
-        except BaseException:
-            self.close()
-            raise
 
     @classmethod
     def of(cls, nodes: int, processors: int) -> Self:
@@ -113,20 +106,20 @@ class Slurm(BatchSystem):
         return self.run("sbatch", "--version").split()[-1]
 
     def jobs(self) -> list[str]:
-        """The jobs that wait or run, as `12 RUNNING n1`; each task of an array is one."""
+        """Waiting and running jobs, as `12 RUNNING n1`, with each task of an array."""
         return self.run("squeue", "--noheader", "--array", "--format=%i %T %N").splitlines()
 
     def cancel_all(self) -> None:
-        """Cancel all jobs, and wait until they are gone."""
+        """Cancel all jobs, and wait for their end."""
         self.run("scancel", "--quiet", f"--user={getpass.getuser()}")
         self._until(lambda: not self.jobs(), "jobs do not end")
 
     def hold(self, node: str) -> None:
-        """Have a node take no more jobs."""
+        """Drain a node."""
         self.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=tests")
 
     def fail(self, node: str) -> None:
-        """Have Slurm take a node for down: its jobs end as those of a node that has failed."""
+        """Set a node down: its jobs end as after a failure."""
         self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=tests")
 
     def resume(self, node: str) -> None:
@@ -135,7 +128,7 @@ class Slurm(BatchSystem):
         def is_back() -> bool:
             if self._state(node) in ("idle", "mix", "alloc"):
                 return True
-            # While its jobs end, and when it has come back by itself, it cannot be told.
+            # Fails while its jobs end, and after it has returned by itself.
             with contextlib.suppress(RuntimeError):
                 self.run("scontrol", "update", f"nodename={node}", "state=resume")
             return False
@@ -143,7 +136,7 @@ class Slurm(BatchSystem):
         self._until(is_back, f"{node} is not back")
 
     def stop_controller(self) -> None:
-        """End slurmctld: commands get no answer, jobs go on."""
+        """Stop slurmctld: commands get no answer, jobs continue."""
         self._end("slurmctld")
 
     def start_controller(self) -> None:
@@ -152,12 +145,12 @@ class Slurm(BatchSystem):
         self._until(self._answers, "slurmctld does not answer")
 
     def frozen_controller(self) -> AbstractContextManager[None]:
-        """Have slurmctld hang: commands wait for an answer, jobs go on."""
+        """Freeze slurmctld: commands wait for an answer, jobs continue."""
         return self._frozen(self._daemons["slurmctld"].pid)
 
     @contextlib.contextmanager
     def changed(self, name: str, value: str) -> Iterator[None]:
-        """Have slurmctld run with another value of a setting in slurm.conf; it is started anew."""
+        """Restart slurmctld with another value of a setting in slurm.conf."""
         file = self.folder / "slurm.conf"
         usual = file.read_text()
         other = re.sub(rf"^{name}=.*$", f"{name}={value}", usual, flags=re.MULTILINE)
@@ -173,7 +166,7 @@ class Slurm(BatchSystem):
         self.start_controller()
 
     def stop_node(self, node: str) -> None:
-        """End a node's slurmd: what runs there goes on."""
+        """Stop a node's slurmd: its jobs continue."""
         self._end(node)
 
     def start_node(self, node: str) -> None:
@@ -181,7 +174,7 @@ class Slurm(BatchSystem):
         self._start(node, "slurmd", "-D", "-N", node)
 
     def spool(self, node: str) -> Path:
-        """Where a node's slurmd keeps job scripts."""
+        """The folder of a node's job scripts."""
         return self.folder / f"spool.{node}"
 
     def _make(self) -> None:
@@ -204,7 +197,7 @@ class Slurm(BatchSystem):
         parts = {"socket": "munge.socket", "pid-file": "munge.pid", "log-file": "log/munge.log"}
         parts |= {"seed-file": "munge.seed", "key-file": "munge.key"}
         files = [f"--{option}={self.folder / name}" for option, name in parts.items()]
-        # A folder in /tmp is one that others can write to, in the eyes of munged.
+        # Required, as munged considers folders in /tmp writable by others.
         self._start("munged", "munged", "--foreground", "--force", *files)
         self._until((self.folder / "munge.socket").exists, "munged does not answer")
         self.start_controller()
@@ -220,7 +213,7 @@ class Slurm(BatchSystem):
             return False
 
     def _state(self, node: str) -> str:
-        """A node's state in one word, without the signs behind it."""
+        """A node's state in one word, without flags."""
         said = self.run(
             "sinfo", "--noheader", f"--nodes={node}", "--format=%t", "--partition=batch"
         )

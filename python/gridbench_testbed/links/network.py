@@ -32,12 +32,12 @@ from gridbench_testbed.errors import InputError
 
 Program = Literal["ip", "tc"]
 
-_PATIENCE = 60.0  # seconds for what takes milliseconds
+_PATIENCE = 60.0  # seconds, for steps that take milliseconds
 _SYSTEM_FOLDERS = "/usr/sbin:/sbin:/usr/local/sbin"  # not in everybody's PATH
 
 
 def require_links() -> None:
-    """InputError unless this process is root's and iproute2 is installed."""
+    """Raise InputError unless this is root and iproute2 is installed."""
     if os.geteuid() != 0:
         raise InputError(
             "links between network namespaces can be made by root only",
@@ -53,7 +53,7 @@ def require_links() -> None:
 
 
 def ip_environment() -> dict[str, str]:
-    """That of this process, for children that are to find `ip` where systems have it."""
+    """The environment of this process, with the system folders of `ip` on PATH."""
     # An empty entry would be the current folder.
     return {**os.environ, "PATH": f"{os.environ.get('PATH') or os.defpath}:{_SYSTEM_FOLDERS}"}
 
@@ -66,10 +66,10 @@ def run_ip(
     needs: str = "",
     whatever_comes: bool = False,
 ) -> None:
-    """Have `ip` or `tc` carry out the commands, in a network namespace if one is named.
+    """Run commands of `ip` or `tc`, in a network namespace if named.
 
-    `needs`: what of the kernel the commands need, for the message when it refuses.
-    `whatever_comes`: go on behind commands that fail, and say nothing. InputError otherwise.
+    `needs`: the kernel feature that they need, for the error message. `whatever_comes`: ignore
+    failures. InputError otherwise.
     """
     force = ["-force"] if whatever_comes else []
     inside = ["-netns", namespace] if namespace else []
@@ -81,7 +81,7 @@ def run_ip(
 
 
 def ask_ip(program: Program, arguments: Sequence[str], *, namespace: str = "") -> Any:
-    """What `ip -json` or `tc -json` answers."""
+    """The output of `ip -json` or `tc -json`."""
     inside = ["-netns", namespace] if namespace else []
     ran = _call([program, *inside, "-json", *arguments], "")
     if ran.returncode != 0:
@@ -91,7 +91,7 @@ def ask_ip(program: Program, arguments: Sequence[str], *, namespace: str = "") -
 
 def _call(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
     try:
-        # In a session of its own: Ctrl-C is for us, who then take down what was made.
+        # In its own session: this process handles Ctrl-C, and then removes the network.
         return subprocess.run(
             command,
             input=text,
@@ -111,7 +111,7 @@ def _call(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]
 
 def _refused(program: Program, said: str, needs: str) -> InputError:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    # The last line only names the number of the command that failed.
+    # The last line has only the number of the failed command.
     lines = [line for line in lines if not line.startswith("Command failed")]
     what = lines[0] if lines else "no reason given"
     if "not permitted" in what or "Permission denied" in what:
@@ -126,7 +126,7 @@ def _refused(program: Program, said: str, needs: str) -> InputError:
 
 
 NAMESPACES = Path("/run/netns")
-"""Where `ip netns` keeps names."""
+"""The folder of `ip netns`."""
 CLIENT_PORT = "client"
 """The switch's end of the client's link."""
 
@@ -135,13 +135,13 @@ _NAME = re.compile(r"(gridbench-([0-9]+)-([0-9]+)-[0-9]+)-(switch|node[0-9]+)")
 
 
 def tag_of(number: int) -> str:
-    """What the names of this process's network `number` begin with."""
+    """Prefix of the names of this process's network `number`."""
     pid = os.getpid()
     return f"gridbench-{pid}-{_start_of(pid)}-{number}"
 
 
 def switch_of(tag: str) -> str:
-    """The namespace that the bridge is in."""
+    """The namespace of the bridge."""
     return f"{tag}-switch"
 
 
@@ -157,19 +157,19 @@ def port_of(number: int | str) -> str:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """While active, no other process makes or removes a network."""
+    """Lock against other processes that create or remove a network."""
     with open(_LOCK, "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def remove(tag: str) -> None:
-    """Remove what there is of a network, as far as it was made."""
+    """Remove a network, complete or not."""
     switch, node = switch_of(tag), node_of(tag, "")
     names = [name for name in _names() if name.startswith(f"{tag}-")]
     numbers = [name.removeprefix(node) for name in names if name.startswith(node)]
     if switch in names:
-        # Workers that have not ended yet keep their namespaces; the links go at once.
+        # Running workers keep their namespaces; links are removed at once.
         ports = [CLIENT_PORT, *map(port_of, numbers)]
         commands = [f"link delete dev {port}" for port in ports]
         run_ip("ip", commands, namespace=switch, whatever_comes=True)
@@ -178,7 +178,7 @@ def remove(tag: str) -> None:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove all networks whose process is gone. Returns what their names begin with."""
+    """Remove all networks whose process has ended; their prefixes."""
     with one_at_a_time():
         left = leftovers()
         for tag in left:
@@ -187,7 +187,7 @@ def remove_leftovers() -> list[str]:
 
 
 def leftovers() -> list[str]:
-    """What the names of networks begin with whose process is gone."""
+    """Prefixes of networks whose process has ended."""
     found = {}
     for name in _names():
         if match := _NAME.fullmatch(name):
@@ -203,10 +203,9 @@ def _names() -> list[str]:
 
 
 def _start_of(pid: int) -> str:
-    """When a process started, in ticks since the machine did; empty if there is none, or it has
-    ended."""
+    """Start time of a process in ticks since boot; empty if it has ended."""
     try:
-        # Behind the name, which may hold anything, come the 3rd field and what follows it.
+        # The 3rd and further fields follow the name, which may contain anything.
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return ""
@@ -215,24 +214,24 @@ def _start_of(pid: int) -> str:
 
 MOST_NODES = 250
 SLOWEST, FASTEST = 64e3, 100e9  # bits per second
-MTU = 1500  # bytes: what Ethernet carries without further ado
+MTU = 1500  # bytes, Ethernet's default
 
-_RANGE = ipaddress.IPv4Network("198.18.0.0/15")  # set apart for benchmarks of networks by RFC 2544
+_RANGE = ipaddress.IPv4Network("198.18.0.0/15")  # reserved for network benchmarks by RFC 2544
 _PREFIX = 24
-_BURST = 1e-3  # seconds of the rate that may be sent at once; timers are not that exact
+_BURST = 1e-3  # seconds of the rate that may be sent at once, as timers are inexact
 _SMALLEST_BURST = 2 * (MTU + 14)  # bytes, with the Ethernet header
-_QUEUE = 20e-3  # seconds of the rate that wait; more is dropped
+_QUEUE = 20e-3  # seconds of the rate in the queue; more is dropped
 _SMALLEST_QUEUE = 40_000  # bytes
 
 _numbers = itertools.count()
 
 
 class Network:
-    """While active, there are `nodes` network namespaces behind links of `rate` bits per second.
+    """Network namespaces as nodes behind links of `rate` bits per second, while active.
 
-    It is taken down at the end, also on errors and Ctrl-C; what a killed process has left is
-    removed by the next one that makes a network. Entering raises InputError when this is not root,
-    iproute2 is not installed, or the kernel lacks what is needed.
+    The end removes it, also after errors and Ctrl-C; the next network removes those of killed
+    processes. Entering raises InputError if this is not root, iproute2 is not installed, or the
+    kernel lacks a feature.
     """
 
     def __init__(self, nodes: int, rate: float) -> None:
@@ -246,29 +245,29 @@ class Network:
         """Bits per second, in each direction of each link, headers included."""
         number = next(_numbers)
         self.client_interface = f"gb{os.getpid()}n{number}"
-        """The client's end of its link."""
+        """The interface at the client's end of its link."""
         self.client_address = ""
         self.node_addresses: list[str] = []
         self._tag = tag_of(number)
 
     @property
     def namespaces(self) -> list[Path]:
-        """The nodes."""
+        """The nodes' namespaces."""
         return [NAMESPACES / node_of(self._tag, number) for number in self._numbers()]
 
     @property
     def switch(self) -> Path:
-        """The namespace with the bridge, whose ports are `client`, `port1`, `port2`, ..."""
+        """The namespace of the bridge, with ports `client`, `port1`, `port2`, ..."""
         return NAMESPACES / switch_of(self._tag)
 
     @property
     def burst(self) -> int:
-        """Bytes that a link takes at once before its rate counts."""
+        """Bytes that a link accepts at once before its rate limit."""
         return max(_SMALLEST_BURST, round(self.rate / 8 * _BURST))
 
     @property
     def queue(self) -> int:
-        """Bytes that wait for a link; what goes beyond is dropped, as by a switch."""
+        """Bytes in a link's queue; more is dropped, as by a switch."""
         return max(_SMALLEST_QUEUE, round(self.rate / 8 * _QUEUE)) + self.burst
 
     def __enter__(self) -> Network:
@@ -295,7 +294,7 @@ class Network:
         for route in ask_ip("ip", ["-4", "route", "show", "table", "all"]):
             if route["dst"] != "default":
                 network = ipaddress.IPv4Network(route["dst"], strict=False)
-                # Ours go before wider ones.
+                # Our routes take precedence over wider ones.
                 if network.prefixlen >= _RANGE.prefixlen and network.overlaps(_RANGE):
                     taken.append(network)
         for subnet in _RANGE.subnets(new_prefix=_PREFIX):
@@ -363,7 +362,7 @@ def _check_rate(rate: float) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Signals that ask for an end have to wait: half a network would be left."""
+    """Block signals that would leave half a network."""
     before = signal.pthread_sigmask(
         signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     )

@@ -1,12 +1,12 @@
-r"""A relay that makes a way longer: what comes is sent on some time later, in both directions.
+r"""A relay that delays a connection in both directions.
 
     ip netns exec NAMESPACE python -m gridbench_testbed.links.relay \
         SECONDS HOST PORT TARGET TARGET_PORT
 
-It listens at HOST and PORT (0: any that is free), prints its port, connects to the target for each
-connection that comes, and ends with its standard input. It is for kernels that cannot delay packets
-(CONFIG_NET_SCH_NETEM). Bytes are delayed, not packets: acknowledgements come from the relay at
-once, so that a connection's window grows as fast as without a delay.
+It listens on HOST and PORT (0: any free port), prints its port, connects to the target for each
+connection, and ends with its standard input. It is for kernels that cannot delay packets
+(CONFIG_NET_SCH_NETEM). It delays bytes, not packets: the relay acknowledges at once, so the window
+of a connection grows as fast as without a delay.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import time
 
 from gridbench_testbed.daemons import serve_each
 
-_BLOCK = 256 << 10  # bytes taken at one time
-_MOST = 64 << 20  # bytes on the way in each direction; then the sender has to wait
+_BLOCK = 256 << 10  # bytes read at a time
+_MOST = 64 << 20  # bytes in flight in each direction before the sender waits
 
 
 class _Way:
-    """One direction of a connection: bytes with the time when they are to go on."""
+    """One direction of a connection: bytes with their due time."""
 
     def __init__(self, source: socket.socket, target: socket.socket, delay: float) -> None:
         self._source, self._target, self._delay = source, target, delay
@@ -35,7 +35,7 @@ class _Way:
         self._changed = threading.Condition()
 
     def start(self) -> None:
-        """Both ends of it, each in a thread."""
+        """Start both ends in threads."""
         for end in (self._take, self._give):
             threading.Thread(target=end, daemon=True).start()
 
@@ -58,7 +58,7 @@ class _Way:
                 self._changed.wait_for(lambda: self._due)
                 due, block = self._due.popleft()
             time.sleep(max(0.0, due - time.monotonic()))
-            # The end of the stream goes on as well.
+            # The end of the stream is forwarded as well.
             with contextlib.suppress(OSError):
                 if not block:
                     self._target.shutdown(socket.SHUT_WR)
@@ -84,7 +84,7 @@ def _join(come: socket.socket, target: tuple[str, int], delay: float) -> None:
 
 
 def main(delay: str, host: str, port: str, target: str, target_port: str) -> None:
-    """Serve until standard input is at its end."""
+    """Serve until standard input ends."""
     with socket.create_server((host, int(port))) as listener:
         place = (target, int(target_port))
         serve = functools.partial(_join, target=place, delay=float(delay))

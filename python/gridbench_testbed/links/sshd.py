@@ -1,14 +1,13 @@
-"""Hosts with sshds of their own on this machine: a rig for what goes through a network.
+"""Hosts with their own sshd on this machine, connected by a network.
 
     client ══ switch ══ node1      each link can be shaped, cut, or made to lose everything
                  ╚═════ node2
 
-The nodes are network namespaces of gridbench's `Network`. Each has in addition its own processes,
-host name, home folder, login shell, /run and mounts, so that only files elsewhere are shared with
-this machine, whose own network gets one more device, the client's end of its link. The first
-process of a node is its sshd: with it, all others of the node end, also when the process that made
-the rig is killed. For tests in other languages, `python sshd.py NODES` is a rig that is served by
-standard input and output: see `_serve`.
+The nodes are network namespaces of `Network`, each with its own processes, host name, home folder,
+login shell, /run and mounts; other files are shared with this machine. This machine gets one
+further network device, the client's end of its link. The first process of a node is its sshd: all
+others end with it, also when the process of the rig is killed. For tests in other languages,
+`python sshd.py NODES` serves a rig by standard input and output: see `_serve`.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ if __name__ == "__main__":
 from gridbench_testbed.errors import InputError
 from gridbench_testbed.links.network import Network, port_of
 
-_FASTEST = 10e9  # bits per second: more than this machine can do, for links that are not shaped
-_PATIENCE = 20.0  # seconds for what takes milliseconds
+_FASTEST = 10e9  # bits per second, more than this machine can do: for unshaped links
+_PATIENCE = 20.0  # seconds, for steps that take milliseconds
 
 _CLIENT_CONFIG = """\
 Host *
@@ -62,7 +61,7 @@ UseDNS no
 PidFile none
 MaxStartups 100
 """
-# What a node's first process does, in namespaces that are new.
+# The script of a node's first process, in new namespaces.
 _BOOT = """\
 set -e
 mount -t tmpfs tmpfs /run
@@ -76,7 +75,7 @@ exec "$3" -D -f "$1/sshd_config" -E "$1/log"
 
 
 def why_not() -> str:
-    """Why there can be no rig here; empty if there can."""
+    """Why a rig cannot start here; empty if it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     path = ip_environment()["PATH"]
@@ -91,15 +90,15 @@ def why_not() -> str:
 
 
 class Rig:
-    """While open, there are nodes to log in to by `ssh -F config node1`; nodes are numbered from 1.
+    """Nodes for `ssh -F config node1` while open; nodes are numbered from 1.
 
-    `node2-behind-node1` is node 2 by way of node 1.
+    `node2-behind-node1` is node 2 through node 1.
     """
 
     def __init__(self, nodes: int, rate: float = _FASTEST) -> None:
-        """`rate`: of all links, the client's too, bits per second."""
+        """`rate`: of all links including the client's, in bits per second."""
         self.folder = Path(tempfile.mkdtemp(prefix=f"gr{os.getpid()}-"))
-        """All its files: NODE/home is a node's home folder, NODE/log what its sshd writes."""
+        """All its files: NODE/home is a node's home folder, NODE/log its sshd's log."""
         self.config = self.folder / "config"
         """The configuration for ssh."""
         self._network = Network(nodes, rate)
@@ -115,16 +114,16 @@ class Rig:
 
     @property
     def nodes(self) -> range:
-        """Their numbers."""
+        """The numbers of the nodes."""
         return range(1, self._network.nodes + 1)
 
     @property
     def client_address(self) -> str:
-        """Where the nodes reach this machine."""
+        """The address of this machine for the nodes."""
         return self._network.client_address
 
     def address(self, node: int) -> str:
-        """Where this machine reaches a node."""
+        """The address of a node."""
         return self._network.node_addresses[node - 1]
 
     def namespace(self, node: int) -> str:
@@ -136,9 +135,9 @@ class Rig:
         return self._of(node) / "home"
 
     def link(self, node: int, rate: float = _FASTEST, delay: float = 0.0) -> None:
-        """Have a node's link carry `rate` bits per second and take `delay` seconds, each way.
+        """Set the rate of a node's link in bits per second, and its delay in seconds, each way.
 
-        A delay raises InputError where the kernel cannot (CONFIG_NET_SCH_NETEM).
+        A delay needs CONFIG_NET_SCH_NETEM: InputError without it.
         """
         burst = max(round(rate / 8 * 1e-3), 3028)
         queue = burst + max(round(rate / 8 * 20e-3), 40_000)
@@ -154,31 +153,31 @@ class Rig:
             run_ip("tc", [command], namespace=namespace, needs=needs)
 
     def cut(self, node: int) -> None:
-        """Take a node's link down, as one who pulls the cable: the node sees that."""
+        """Take a node's link down, as if its cable was unplugged: the node notices."""
         self._set_port(node, "ip", "down")
 
     def drop(self, node: int) -> None:
-        """Have the switch lose all from and to a node; neither side sees anything."""
+        """Drop all packets of a node in the switch; neither side notices."""
         self._set_port(node, "bridge", "state", "0")
 
     def mend(self, node: int) -> None:
         """Undo `cut` and `drop`."""
         self._set_port(node, "ip", "up")
-        # A port that comes up forwards; one that was told to lose all does not.
+        # A port that comes up forwards, unless `drop` has disabled it.
         self._set_port(node, "bridge", "state", "3")
 
     def pids(self, node: int) -> list[int]:
-        """The processes of a node, by their numbers on this machine."""
+        """The processes of a node, by their ids on this machine."""
         listed = subprocess.run(
             ["ip", "netns", "pids", self.namespace(node)],
             env=ip_environment(), capture_output=True, text=True, check=True,
         )  # fmt: skip
-        # What waits for the first process is no part of the node.
+        # The parent of the first process is not part of the node.
         waiting = self._processes[node].pid if node in self._processes else 0
         return [pid for pid in map(int, listed.stdout.split()) if pid != waiting]
 
     def kill(self, node: int) -> None:
-        """End all processes of a node at once, its sshd too."""
+        """Kill all processes of a node, including its sshd."""
         process = self._processes.get(node)
         if process is None:
             return
@@ -210,7 +209,7 @@ class Rig:
         self._until(lambda: self._answers(node), f"node {node} does not answer", folder / "log")
 
     def run(self, node: int, script: str) -> str:
-        """Run a shell script in a node; what it has written. Mounts that it makes stay."""
+        """Run a shell script in a node; its output. Its mounts stay."""
         ran = subprocess.run(
             [*self.inside(node), "sh", "-ec", script],
             env=self.environment(node), stdin=subprocess.DEVNULL,
@@ -221,30 +220,30 @@ class Rig:
         return ran.stdout
 
     def inside(self, node: int) -> list[str]:
-        """What stands before a command so that it runs in a node, as a child of its caller."""
+        """Prefix of a command to run in a node, as a child of the caller."""
         (first,) = self._first(self._processes[node])
         return ["nsenter", "--target", str(first), "--mount", "--uts", "--ipc", "--net", "--pid"]
 
     def environment(self, node: int) -> dict[str, str]:
-        """The variables for a command that runs in a node."""
+        """The environment of a command in a node."""
         return {**ip_environment(), "HOME": str(self.home(node))}
 
     def login_shell(self, node: int, shell: str) -> None:
-        """Have users of a node log in with this shell."""
+        """Set the login shell of a node's users."""
         home = self.home(node)
         users = Path("/etc/passwd").read_text(encoding="utf-8").splitlines(keepends=True)
         root = f"root:x:0:0:root:{home}:{shell}\n"
         others = [line for line in users if not line.startswith("root:")]
-        # In place: the file is mounted in the node.
+        # Overwritten in place: the file is mounted in the node.
         (self._of(node) / "passwd").write_text("".join([root, *others]), encoding="utf-8")
 
     def let_in(self, node: int, *, yes: bool) -> None:
-        """Have a node take the client's key, or refuse it."""
+        """Let a node accept the client's key, or refuse it."""
         key = (self.folder / "key.pub").read_text() if yes else ""
         (self._of(node) / "authorized_keys").write_text(key)
 
     def know(self, node: int, *, yes: bool) -> None:
-        """Have the client know a node's host key, or not."""
+        """Add a node's host key to the client's known hosts, or remove it."""
         file, address = self.folder / "known_hosts", self.address(node)
         lines = file.read_text().splitlines(keepends=True) if file.exists() else []
         lines = [line for line in lines if not line.startswith(f"{address} ")]
@@ -253,13 +252,13 @@ class Rig:
         file.write_text("".join(lines))
 
     def change_host_key(self, node: int) -> None:
-        """Give a node another host key than the client knows. All its processes end."""
+        """Change a node's host key, which ends all its processes."""
         self.kill(node)
         self._make_key(self._of(node) / "host_key")
         self.boot(node)
 
     def close(self) -> None:
-        """End everything and remove it; may be called again."""
+        """End and remove everything; may be called again."""
         if self._closed:
             return
         self._closed = True
@@ -279,7 +278,7 @@ class Rig:
 
     @staticmethod
     def _first(process: subprocess.Popen[bytes]) -> list[int]:
-        """The first process of a node, whose end is that of all others; none if it has ended."""
+        """The first process of a node, with which all others end; none if it has ended."""
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         return [int(pid) for pid in children.read_text().split()] if children.exists() else []
 
@@ -287,7 +286,7 @@ class Rig:
         return self.folder / f"node{node}"
 
     def _make(self) -> None:
-        # Users that a test adds to a node may have to look in.
+        # Users that a test adds to a node need access.
         self.folder.chmod(0o755)
         self._make_key(self.folder / "key")
         names = "".join(
@@ -342,10 +341,10 @@ class Rig:
 
 
 def _serve(nodes: int) -> None:
-    """Tell of a rig on standard output, and do there what standard input says until it ends.
+    """Serve a rig by standard input and output until the input ends.
 
-    A request is a line of JSON, `["run", 1, "uname -n"]`; the answer is a line with the
-    result. In place of a rig comes `{"skip": WHY}` where there can be none.
+    A request is a line of JSON, `["run", 1, "uname -n"]`; the answer is a line with the result. If
+    the rig cannot start, the output is `{"skip": WHY}`.
     """
     if why := why_not():
         print(json.dumps({"skip": why}))
@@ -361,6 +360,6 @@ def _serve(nodes: int) -> None:
 
 
 if __name__ == "__main__":
-    # Whoever ends it by a signal wants everything removed.
+    # Remove everything after a signal.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     _serve(int(sys.argv[1]))

@@ -1,25 +1,24 @@
-"""A Gfarm of its own on this machine: a metadata server, file system nodes, and mounts.
+"""A private Gfarm on this machine: a metadata server, file system nodes, and mounts.
 
 The rig starts gfmd, a gfsd for each node and a gfarm2fs for each mount, on free ports of the
-loopback device, with all files in one temporary folder. Everything runs as whoever starts it, in
-what Gfarm calls the private mode. gfmd itself listens at all addresses of the machine, which it
-cannot be talked out of; it talks to nobody who does not know the key that the folder holds.
+loopback device, with all files in one temporary folder. Everything runs as the current user, in
+Gfarm's private mode. gfmd always listens on all addresses of the machine, and requires the key in
+the folder.
 
     with Gfarm(backend="postgresql", journal=True, mounts=2) as gfarm:
         (gfarm.mounts[0] / "file").write_text("for all")
         (gfarm.mounts[1] / "file").read_text()
 
-gfmd has all metadata in memory, and works on one request for them at a time. What it keeps besides:
+gfmd has all metadata in memory, and handles one request for them at a time. It also stores:
 
-- With `backend="none"`, nothing. With "postgresql", a database that it writes to from a queue,
-  after it has answered its clients, in one transaction for each operation. Clients wait for the
-  database once the queue is full, which takes 65,536 records: 8,192 times `mkdir`.
-- With `journal=True`, a file that it writes all records to before it answers: this is what Gfarm
-  has for the replication of metadata (`metadb_replication`), and works without another server too.
-  From there they go on to the database, and clients wait for it once 32 MiB have not: some 85,000
-  times `mkdir`.
-- With `synchronous=True`, the file is also brought to the disk (`fdatasync`) before each answer,
-  which is Gfarm's default. The next request waits for that too.
+- with `backend="none"`, nothing; with "postgresql", a database. gfmd writes to it from a queue,
+  after it has answered, in one transaction per operation. Clients wait for the database once the
+  queue is full, at 65,536 records: 8,192 times `mkdir`.
+- with `journal=True`, a file of all records, written before each answer. This is Gfarm's
+  replication of metadata (`metadb_replication`), which works without a second server. The database
+  is written from it, and clients wait once 32 MiB are behind: some 85,000 times `mkdir`.
+- with `synchronous=True`, Gfarm's default, `fdatasync` of the file before each answer, for which
+  the next request waits too.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ from gridbench_testbed.daemons import Daemons, free_ports, lacking
 from gridbench_testbed.services.mounts import Mounts, why_no_fuse
 
 USER = "gridbench"
-"""The role that owns everything in it."""
+"""The role that owns the database."""
 _PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin")
 
 
 def why_no_postgres() -> str:
-    """Why there can be none here; empty if there can."""
+    """Why PostgreSQL cannot start here; empty if it can."""
     if lacking("setpriv"):
         return "`setpriv` is not installed: it comes with util-linux"
     if programs() is None:
@@ -53,8 +52,8 @@ def why_no_postgres() -> str:
 
 
 def programs() -> Path | None:
-    """The folder that has the server and what comes with it, of the newest version; None if there
-    is none. Distributions keep it out of PATH."""
+    """The folder of the newest server's programs, which distributions keep out of PATH; None if
+    there is none."""
     found = [place for pattern in _PLACES for place in Path("/").glob(pattern.lstrip("/"))]
     if in_path := shutil.which("postgres"):
         found.append(Path(in_path).resolve().parent)
@@ -70,24 +69,21 @@ def _version(place: Path) -> int:
 class Postgres(Daemons):
     """A PostgreSQL."""
 
-    # Without a checkpoint, as the files are removed.
+    # Without a checkpoint: the files are removed.
     _ends: ClassVar[Mapping[str, signal.Signals]] = {"postgres": signal.SIGQUIT}
 
     def __init__(self, directory: Path | None = None) -> None:
-        """`directory`: where its folder is made, if others than root can reach it."""
+        """`directory`: the parent of its folder, which other users than root can reach."""
         super().__init__("postgres", directory)
         self.socket_folder = self.folder / "data"
-        """What clients give as the host."""
+        """The clients' host."""
         self.port = 5432
-        """What clients give as the port: it is part of the socket's name."""
-        try:
+        """The clients' port, part of the socket's name."""
+        with self._making():
             self._make()
-        except BaseException:
-            self.close()
-            raise
 
     def sql(self, query: str, database: str = "postgres") -> str:
-        """What a query answers: a line for each row, with `|` between columns."""
+        """Run a query; a line for each row, with `|` between columns."""
         return self._psql(database, "--command", query)
 
     def sql_file(self, file: Path, database: str = "postgres") -> None:
@@ -114,7 +110,7 @@ class Postgres(Daemons):
             os.chown(data, user.pw_uid, user.pw_gid)
             lower = [
                 "setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups",
-                # It is lost with the change of the user.
+                # Lost with the change of user.
                 "--pdeathsig", "QUIT",
             ]  # fmt: skip
         self.run(
@@ -169,7 +165,7 @@ _LIFETIME = 365 * 24 * 3600  # of the key, in seconds
 
 
 def why_not(backend: Backend = "none") -> str:
-    """Why there can be no rig here; empty if there can."""
+    """Why Gfarm cannot start here; empty if it can."""
     program = lacking("gfmd", "gfsd", "gfhost", "gfkey", "gfsched", "gfarm2fs", "setpriv")
     if program:
         return f"`{program}` is not installed: scripts/ensure-gfarm does that"
@@ -179,7 +175,7 @@ def why_not(backend: Backend = "none") -> str:
 class Gfarm(Mounts):
     """A Gfarm."""
 
-    # It would first empty its queue into the database, which is removed with it.
+    # It would first write its queue to the database, which is removed.
     _ends: ClassVar[Mapping[str, signal.Signals]] = {"gfmd": signal.SIGKILL}
 
     def __init__(
@@ -193,23 +189,19 @@ class Gfarm(Mounts):
         directory: Path | None = None,
         mounts_in: Path | None = None,
     ) -> None:
-        """`nodes`: how many have files. `directory`: where the folder of all files is made, on the
-        disk that is to be used. `mounts_in`: where the mounts are, if not in that folder.
-        """
+        """`nodes`: number of file system nodes. `directory`: the parent of its folder, on the disk
+        to use. `mounts_in`: the folder of the mounts, by default that folder."""
         super().__init__("gfarm", directory, mounts_in)
         self.postgres: Postgres | None = None
-        """The database, if there is one; Gfarm's tables are in its database `gfarm`."""
+        """The server of the database `gfarm`, if any."""
         self.journal = self.folder / "journal"
-        """The folder of the journal; empty if there is none."""
+        """The folder of the journal, empty without one."""
         self.variables["GFARM_CONFIG_FILE"] = str(self.folder / "gfarm2.conf")
-        try:
+        with self._making():
             if backend == "postgresql":
                 self.postgres = self._make_database()
             self._make(nodes, journal, synchronous)
             self._mount(mounts, "gfarm2fs", "-f", "-o", "loglevel=err")
-        except BaseException:
-            self.close()
-            raise
 
     def close(self) -> None:
         """Unmount, end all daemons, and remove the files; may be called again."""
@@ -220,7 +212,7 @@ class Gfarm(Mounts):
                 self.postgres.close()
 
     def spool(self, number: int) -> Path:
-        """Where node `number`, from 0, has its files."""
+        """The folder of files of node `number`, from 0."""
         return self.folder / f"spool-{number}"
 
     def _make_database(self) -> Postgres:
@@ -228,7 +220,7 @@ class Gfarm(Mounts):
         try:
             database.sql("create database gfarm")
             database.sql_file(_SCHEMA, "gfarm")
-            # As `config-gfarm` does: the journal's first number.
+            # The journal's first number, as `config-gfarm` sets it.
             database.sql("insert into SeqNum (name, value) values ('', '1')", "gfarm")
         except BaseException:
             database.close()
@@ -249,7 +241,7 @@ class Gfarm(Mounts):
                 host=self.postgres.socket_folder, port=self.postgres.port, user=USER
             )
         self.journal.mkdir(0o700)
-        # Gfarm's own users for its servers are all this one.
+        # All of Gfarm's users of servers are this user.
         (self.folder / "users").write_text(f"_gfarmfs {user}\n_gfarmmd {user}\n")
         for name, text in (("gfarm2", everybody), ("gfsd", servers), ("gfmd", metadata)):
             (self.folder / f"{name}.conf").write_text(text)
@@ -268,7 +260,7 @@ class Gfarm(Mounts):
         self._until(lambda: self._nodes() == nodes, "file system nodes are not up")
 
     def _nodes(self) -> int:
-        """How many take files."""
+        """Number of nodes that accept files."""
         with contextlib.suppress(RuntimeError):
             return len(self.run("gfsched").split())
         return 0

@@ -37,17 +37,14 @@ class GridrpcServer(Daemons):
         self._cores = cores
         self._address = address
         self._namespace = namespace
-        # One that is started again has to be where it was.
+        # A restarted server keeps its port.
         (self._port,) = free_ports(1)
         self._config = self.folder / "server.toml"
-        try:
+        with self._making():
             if tls:
                 self._enrol()
             self._config.write_text(self._tables(modules, tls=tls, http=http), encoding="utf-8")
             self.start()
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def socket(self) -> str:
@@ -56,7 +53,7 @@ class GridrpcServer(Daemons):
 
     @property
     def tls(self) -> str:
-        """URL of its port, with the credentials of the user."""
+        """URL of its port, with the user's credentials."""
         return f"gridrpc://{self.http}?credentials={self.user}"
 
     @property
@@ -71,12 +68,12 @@ class GridrpcServer(Daemons):
 
     @property
     def credentials(self) -> Path:
-        """The same of the server."""
+        """Folder with certificate, key and authority of the server."""
         return self.folder / "tls"
 
     @property
     def pid(self) -> int:
-        """The id of its process."""
+        """Its process id."""
         return self.processes[_NAME]
 
     def start(self) -> None:
@@ -86,7 +83,7 @@ class GridrpcServer(Daemons):
         self._until(self._is_ready, "the server is not ready")
 
     def stop(self) -> None:
-        """End it with its workers; it can be started again."""
+        """Stop it with its workers; `start` starts it again."""
         self._end(_NAME)
 
     def _is_ready(self) -> bool:
@@ -116,7 +113,7 @@ class GridrpcServer(Daemons):
         return "\n".join([*lines, ""])
 
     def _enrol(self) -> None:
-        """Make an authority, and certificates for the server and the user."""
+        """Create an authority, and certificates for server and user."""
         authority = ("--folder", str(self.folder / "authority"))
         hosts = ("--host", "localhost", "--host", self._address)
         own, user, signed = str(self.credentials), str(self.user), str(self.folder / "signed.pem")

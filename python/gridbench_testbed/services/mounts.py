@@ -28,14 +28,14 @@ from gridbench_testbed.daemons import PATIENCE, Daemons, lacking, serve_each
 
 
 def why_no_fuse() -> str:
-    """Why nothing can be mounted here; empty if it can."""
+    """Why FUSE cannot mount here; empty if it can."""
     if lacking("fusermount3"):
         return "`fusermount3` is not installed: scripts/ensure-gfarm does that"
     return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "/dev/fuse cannot be opened"
 
 
 def mounted() -> set[str]:
-    """The paths at which something is mounted, as this process sees them."""
+    """The mount points that this process sees."""
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
     return {
         re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in lines
@@ -43,22 +43,22 @@ def mounted() -> set[str]:
 
 
 class Mounts(Daemons):
-    """While open, a file system is mounted at each path of `mounts`."""
+    """A file system that is mounted at each path of `mounts` while this is open."""
 
-    # Ctrl-C is for who has started them, which a process group of their own is enough for.
+    # A process group keeps Ctrl-C from them.
     _sessions = False
 
     def __init__(
         self, name: str, directory: Path | None = None, mounts_in: Path | None = None
     ) -> None:
-        """`directory`: where `folder` is made. `mounts_in`: the folder of `mounts`, by default
-        `folder`; it is made if it is not there."""
+        """`directory`: the parent of `folder`. `mounts_in`: the folder of `mounts`, by default
+        `folder`; created if missing."""
         super().__init__(name, directory)
         self.mounts: list[Path] = []
-        """A mount for each worker, called mount-0, mount-1 and so on."""
+        """A mount point for each worker: mount-0, mount-1 and so on."""
         self.directories: list[Path] = []
-        """For each worker a directory of its own in the file system, below its mount."""
-        # As the system shows mounts.
+        """A directory for each worker, below its mount point."""
+        # Resolved, as in the system's list of mounts.
         self._mounts_in = (mounts_in or self.folder).resolve()
         self.variables = {"GRIDBENCH_MOUNTS": str(self._mounts_in)}
         self._made: list[Path] = []
@@ -68,15 +68,15 @@ class Mounts(Daemons):
         super().close()
         if os.getpid() != self._owner:
             return
-        # With `rmdir`, which cannot remove what anybody has put there.
+        # `rmdir` keeps folders with files of others.
         for place in reversed(self._made):
             with contextlib.suppress(OSError):
                 place.rmdir()
         self._made = []
 
     def _mount(self, count: int, program: str, *arguments: str) -> None:
-        """Have `program`, which gets a path as its last argument, mount the file system there, in
-        the foreground; `count` times."""
+        """Run `program` `count` times in the foreground, each with a mount point as its last
+        argument."""
         if not self._mounts_in.exists():
             self._mounts_in.mkdir(parents=True)
             self._made.append(self._mounts_in)
@@ -97,14 +97,14 @@ class Mounts(Daemons):
 
     def _leave(self) -> None:
         try:
-            # All at once: each takes a while to end.
+            # All at once, as each takes a while.
             names = [mount.name for mount in self.mounts if mount.name in self._daemons]
             for name in names:
                 self._signal_to_end(name)
             for name in names:
                 self._end(name)
         finally:
-            # One that was killed has left its mount.
+            # A killed program leaves its mount.
             for mount in self.mounts:
                 if str(mount) in mounted():
                     command = ["fusermount3", "-u", "-z", str(mount)]
@@ -112,34 +112,31 @@ class Mounts(Daemons):
 
 
 def why_no_passthrough() -> str:
-    """Why there can be none here; empty if there can."""
+    """Why bindfs cannot be used here; empty if it can."""
     if program := lacking("bindfs", "setpriv"):
         return f"`{program}` is not installed: scripts/ensure-gfarm does that"
     return why_no_fuse()
 
 
 class Passthrough(Mounts):
-    """One folder of a local disk, mounted several times by bindfs."""
+    """A folder of a local disk, mounted several times by bindfs."""
 
     def __init__(
         self, mounts: int = 1, *, directory: Path | None = None, mounts_in: Path | None = None
     ) -> None:
-        """`directory`: where the folder is made, on the disk that is to be used."""
+        """`directory`: the parent of the folder, on the disk to use."""
         super().__init__("passthrough", directory, mounts_in)
         served = self.folder / "served"
         served.mkdir()
-        try:
+        with self._making():
             self._mount(mounts, "bindfs", "-f", "-o", "fsname=passthrough", str(served))
-        except BaseException:
-            self.close()
-            raise
 
 
 _SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
 
 
 def why_no_network_folder() -> str:
-    """Why there can be no such folder here; empty if there can."""
+    """Why a network folder cannot be mounted here; empty if it can."""
     program = lacking("sshfs", "fusermount3")
     if program or _server() is None:
         return f"`{program or 'sftp-server'}` is not installed: scripts/ensure-sshfs does that"
@@ -151,7 +148,7 @@ def _server() -> str | None:
 
 
 class NetworkFolder:
-    """While active, `path` is a folder on a server."""
+    """A folder on a server, at `path` while this is active."""
 
     def __init__(self) -> None:
         self._base = Path(tempfile.mkdtemp(prefix="gb-network-"))
@@ -166,7 +163,7 @@ class NetworkFolder:
         arguments = self._listener, self._serve
         threading.Thread(target=serve_each, args=arguments, daemon=True).start()
         port = self._listener.getsockname()[1]
-        # Nobody keeps names or attributes either: nodes see what others have written at once.
+        # No caches of names and attributes: nodes see writes of others at once.
         options = f"directport={port},dir_cache=no,entry_timeout=0,attr_timeout=0"
         command = ["sshfs", "-f", "-o", options, f"127.0.0.1:{self._base / 'served'}"]
         log = self._base / "log"
@@ -188,7 +185,7 @@ class NetworkFolder:
         self.close()
 
     def close(self) -> None:
-        """Unmount the folder, and remove what it held."""
+        """Unmount the folder, and remove its files."""
         with contextlib.suppress(OSError):
             self._listener.close()
         subprocess.run(
@@ -201,7 +198,7 @@ class NetworkFolder:
         shutil.rmtree(self._base, ignore_errors=True)
 
     def _serve(self, connection: socket.socket) -> None:
-        """A server of files for a connection, as sshd has it."""
+        """Start an SFTP server for a connection, as sshd does."""
         server = _server()
         assert server is not None
         with connection:

@@ -1,4 +1,4 @@
-"""A Redis of its own on this machine, on a free port of the loopback device and a Unix socket.
+"""A private Redis on this machine, on a free port of the loopback device and a Unix socket.
 
 with Redis() as redis:
     redis.command("set", "key", "value")
@@ -15,31 +15,27 @@ Fsync = Literal["", "no", "everysec", "always"]
 
 
 def why_not() -> str:
-    """Why there can be none here; empty if there can."""
+    """Why Redis cannot start here; empty if it can."""
     program = lacking("redis-server", "redis-cli", "setpriv")
     return f"`{program}` is not installed: scripts/ensure-redis does that" if program else ""
 
 
 class Redis(Daemons):
-    """A Redis, which keeps nothing on the disk unless it is told to."""
+    """A Redis, which stores nothing on disk by default."""
 
     def __init__(self, fsync: Fsync = "", *, port: int = 0, directory: Path | None = None) -> None:
-        """`fsync`: when the file of what was written goes to the disk, as Redis has it for
-        `appendfsync`; without it, there is no such file. `directory`: where the file's folder is
-        made. `port`: at which it listens, or any."""
+        """`fsync`: Redis' `appendfsync`; empty: no append-only file. `directory`: the parent of its
+        folder. `port`: 0 for any free port."""
         super().__init__("redis", directory)
         self.port = port or free_ports(1)[0]
-        """At 127.0.0.1."""
+        """On 127.0.0.1."""
         self.socket = self.folder / "socket"
         self.variables = {"REDIS_URL": f"redis://127.0.0.1:{self.port}"}
-        try:
+        with self._making():
             self._make(fsync)
-        except BaseException:
-            self.close()
-            raise
 
     def command(self, *words: str) -> str:
-        """What it answers to a command."""
+        """Send a command; its answer."""
         return self.run("redis-cli", "-e", "-s", str(self.socket), *words).strip()
 
     def _make(self, fsync: Fsync) -> None:
