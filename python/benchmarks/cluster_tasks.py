@@ -55,14 +55,14 @@ def sizes_of(peers: Sequence[str], workers: int, extent: Extent) -> list[int]:
 
 
 def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: float) -> Values:
-    """What the engine's client (clusters/on_batch.py) finds within `limit` seconds.
+    """What the engine's client (clusters/client.py) finds within `limit` seconds.
 
     Raises LimitReached if it does not end by then, which tells how far it came.
     """
     name = engine.removesuffix(AGAIN)
     launch = launch_with_benchmarks(name)
     job = {"place": find_engine(name).value, "workers": workers, "tasks": tasks, "seconds": seconds}
-    words = [*launch.command, "-m", "benchmarks.clusters.on_batch", json.dumps(job)]
+    words = [*launch.command, "-m", "benchmarks.clusters.client", "batch", json.dumps(job)]
     with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
         started = subprocess.Popen(
             words,

@@ -82,7 +82,7 @@ def on_hosts(
             module = ["-m", "benchmarks.clusters.mpi", "world", str(file)]
         else:
             name = engine.partition(",")[0]
-            module = ["-m", "benchmarks.clusters.client", name, str(file)]
+            module = ["-m", "benchmarks.clusters.client", "hosts", name, str(file)]
         # So that nothing stays of an engine that is ended.
         variables = launch.variables | {"TMPDIR": folder}
         found: Values = json.loads(

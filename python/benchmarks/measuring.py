@@ -5,30 +5,54 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.figures import Area, AreaCase, Values
 from benchmarks.programs import launch_with_benchmarks
 from gridbench.bench.points import DataPoint, Points
 from gridbench.bench.session import Item, Limits, RepeatBudget, Runner, Session
 from gridbench.engines.environments import our_launch
-from gridbench.formats import as_given
+from gridbench.formats import about, as_given
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
+from gridbench.progress import Steps
 from gridbench.statistics.series import Status
 
 
-class Watcher(Protocol):
-    """Who is told what happens."""
+class Watcher:
+    """Shows the current run, and saves each as it ends."""
+
+    def __init__(
+        self, steps: Steps, area: Area, *, areas_left: int, save: Callable[[], object]
+    ) -> None:
+        """`areas_left`: number of areas after this one."""
+        self._steps = steps
+        self._area = area
+        self._areas_left = areas_left
+        self._save = save
 
     def begin(self, number: int, case: AreaCase, *, limit: float, left: float | None) -> None:
-        """A run begins that may take `limit` seconds; `left`: all from here on, at most."""
+        """A run begins."""
+        note = f"at most {about(limit)}"
+        if left is not None:
+            note += f"; this part has {about(left)} left"
+        if self._areas_left:
+            note += f", {self._areas_left} more to come"
+        self._steps.begin(f"round {number + 1}, {case.name}", note=note)
 
     def glance(self) -> None:
-        """It goes on: called ten times a second."""
+        """It still runs: called ten times a second."""
+        self._steps.glance()
 
     def end(self, number: int, case: AreaCase, point: DataPoint) -> None:
-        """It has ended, and is kept."""
+        """It has ended, and is saved; report missing values at once."""
+        self._steps.end(point.seconds)
+        self._save()
+        # Runs of parts with a budget take long.
+        is_long = self._area.budget is not None and not self._steps.console.is_terminal
+        if point.why or is_long:
+            told = point.why or f"done in {about(point.seconds)}"
+            self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
 
 
 def measure(

@@ -32,14 +32,14 @@ from benchmarks import (
     sync_instants,
     sync_services,
 )
-from benchmarks.figures import Area, AreaCase, Extent, Row
-from benchmarks.measuring import measure
+from benchmarks.figures import Area, Extent, Row
+from benchmarks.measuring import Watcher, measure
 from benchmarks.table import markdown_of, print_area
 from gridbench.atomic_write import replace_file, write_file
 from gridbench.bench.points import DataPoint, Points, stands
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
-from gridbench.formats import about, processors
+from gridbench.formats import processors
 from gridbench.machine.judgement import disturbed_count, sentence
 from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
@@ -186,7 +186,7 @@ def _run(request: AreaRequest, chosen: Sequence[Area]) -> int:
     with Interrupt() as interrupt:
         for number, area in enumerate(chosen):
             with Steps(errors, f"{area.name}: run") as steps:
-                watcher = _Watcher(steps, area, areas_left=len(chosen) - number - 1, save=save)
+                watcher = Watcher(steps, area, areas_left=len(chosen) - number - 1, save=save)
                 measure(area, runs, points, check=interrupt.check, watcher=watcher)
             rows = area.rows(points)
             print_area(console, area.title, rows)
@@ -224,42 +224,6 @@ def _claims(rows: Sequence[Row], points: Points) -> bool:
 def _disturbed(record: dict[str, Any], points: Points) -> str:
     processors = record["machine"].get("cores")
     return disturbed_count(len(points.disturbed), len(points.run), "runs", processors)
-
-
-class _Watcher:
-    """Shows which run goes on, and has each saved as it ends."""
-
-    def __init__(
-        self, steps: Steps, area: Area, *, areas_left: int, save: Callable[[], object]
-    ) -> None:
-        """`areas_left`: how many come after this one."""
-        self._steps = steps
-        self._area = area
-        self._areas_left = areas_left
-        self._save = save
-
-    def begin(self, number: int, case: AreaCase, *, limit: float, left: float | None) -> None:
-        """A run begins."""
-        note = f"at most {about(limit)}"
-        if left is not None:
-            note += f"; this part has {about(left)} left"
-        if self._areas_left:
-            note += f", {self._areas_left} more to come"
-        self._steps.begin(f"round {number + 1}, {case.name}", note=note)
-
-    def glance(self) -> None:
-        """It goes on."""
-        self._steps.glance()
-
-    def end(self, number: int, case: AreaCase, point: DataPoint) -> None:
-        """It has ended, and is kept: what did not give all its values is told at once."""
-        self._steps.end(point.seconds)
-        self._save()
-        # Runs of parts with a budget take long.
-        is_long = self._area.budget is not None and not self._steps.console.is_terminal
-        if point.why or is_long:
-            told = point.why or f"done in {about(point.seconds)}"
-            self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
 
 
 def _earlier(request: AreaRequest, record: dict[str, Any], console: Console) -> Points:

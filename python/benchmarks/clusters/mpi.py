@@ -14,7 +14,6 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,10 +32,6 @@ class _WorldPool(MpiEngine):
     def __init__(self, executor: Any) -> None:
         super().__init__()
         self._executor = executor
-
-    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The executor's `submit`."""
-        return self._executor.submit(function, *args)
 
 
 def _broadcast(world: Any, job: ClusterJob) -> float:

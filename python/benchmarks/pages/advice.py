@@ -28,6 +28,7 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.pages.recipes import ROOT
 from benchmarks.runner import save_record
 from gridbench.advise.advice import advise
 from gridbench.advise.command import AdviceRequest, find_model
@@ -41,6 +42,7 @@ from gridbench.errors import InputError
 from gridbench.formats import NOTHING, counted, duration
 from gridbench.machine.options import WAIT, Policy
 from gridbench.machine.quiet import settle
+from gridbench.model.model import PipelineModel
 from gridbench.quantities import KB, MB
 from gridbench.run.machine import machine_facts, versions
 
@@ -91,19 +93,14 @@ def measure_splits(chosen: argparse.Namespace) -> int:
         "works": [],
     }
     save_record(chosen.out, record)  # fails before the work if it cannot be written
-    policy = Policy(accept=chosen.accept_load, wait=0.0 if chosen.accept_load else WAIT)
+    policy = policy_of(chosen)
     settle(policy, console)
     names = [name for name in WORKS if chosen.only in name]
     rows, verdicts, missing, claims = [], Counter[str](), False, True
     for number, name in enumerate(names, 1):
         console.print(f"{number} of {len(names)}: {name}")
         work = WORKS[name]
-        request = AdviceRequest(
-            work=work,
-            policy=policy,
-            options=AdviceParameters(engine=chosen.engine, source=chosen.source, renew=True),
-        )
-        model, _ = find_model(request, console)
+        model = model_for(work, chosen, console, policy)
         advice = advise(model, work)
         trial = try_out(advice, participant_of(model), effort, console, policy)
         for text in (*left_out(trial), *trial_warnings(trial)):
@@ -122,6 +119,11 @@ def measure_splits(chosen: argparse.Namespace) -> int:
     save_record(chosen.out, record | {"complete": True})
     print_table(rows, verdicts, record["short and long"])
     return int(missing) or policy.exit_status(claims=claims)
+
+
+def policy_of(chosen: argparse.Namespace) -> Policy:
+    """The policy for other programs on the machine."""
+    return Policy(accept=chosen.accept_load, wait=0.0 if chosen.accept_load else WAIT)
 
 
 def add_split_options(parser: argparse.ArgumentParser) -> None:
@@ -143,15 +145,19 @@ def add_split_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", default="", help="works in whose name this stands")
 
 
+def model_for(
+    work: DivisibleWork, chosen: argparse.Namespace, console: Console, policy: Policy
+) -> PipelineModel:
+    """The model that the command line names, or one that is calibrated for the work."""
+    options = AdviceParameters(engine=chosen.engine, source=chosen.source, renew=True)
+    request = AdviceRequest(work=work, policy=policy, options=options)
+    return find_model(request, console)[0]
+
+
 def short_and_long(chosen: argparse.Namespace, console: Console, policy: Policy) -> dict[str, Any]:
     """What is advised for both, by one model: calibration does not depend on the time."""
     work = DivisibleWork(seconds=SHORT, cores=CORES)
-    request = AdviceRequest(
-        work=work,
-        policy=policy,
-        options=AdviceParameters(engine=chosen.engine, source=chosen.source, renew=True),
-    )
-    model, _ = find_model(request, console)
+    model = model_for(work, chosen, console, policy)
     splits = [best_split(model, replace(work, seconds=time)) for time in (SHORT, LONG)]
     return {
         "cores": CORES,
@@ -195,8 +201,6 @@ def print_table(rows: list[str], verdicts: Counter[str], both: dict[str, Any]) -
     print(f"Advised for {'; for '.join(splits)}.")
 
 
-ROOT = Path(__file__).resolve().parents[3]
-
 FIRST_WORKS = (
     "0.5s --cores 2",
     "2s --cores 10",
@@ -211,7 +215,7 @@ TIMES = 3
 
 def measure_calls(chosen: argparse.Namespace) -> int:
     """Measure, keep all of it, print what it took."""
-    policy = Policy(accept=chosen.accept_load, wait=0.0 if chosen.accept_load else WAIT)
+    policy = policy_of(chosen)
     console = Console(stderr=True, highlight=False)
     record: dict[str, Any] = {
         "machine": machine_facts(),

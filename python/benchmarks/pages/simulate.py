@@ -33,13 +33,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pages.recipes import ROOT, gridbench, run
 from gridbench.model.pipeline import Link, PipelineCase, PipelineParameters, Sharing, evaluate
 from gridbench.run.machine import machine_facts
 
-ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "gridbench"))
 
-import simgrid_farm  # noqa: E402
+import simgrid_farm
 
 SHARINGS: tuple[Sharing, ...] = ("in turn", "evenly")
 LARGE = {"symphony": False, "ninfg": False, "gridrpc": True}
@@ -187,7 +187,7 @@ def compare_runs(chosen: argparse.Namespace) -> None:
             if not measured_run(workers, each, seconds, start, folder / told):
                 print(f"{told}: disturbed {TRIES} times, left out", file=sys.stderr)
         model = Path(name, "model.json")
-        output_of("model", str(fitted), "--no-test", "--out", str(model), "-q")
+        run("model", fitted, "--no-test", "--out", model, "-q", stdout=subprocess.DEVNULL)
         kept: dict[str, Any] = {
             "machine": machine_facts(),
             "fitted to at most": FITTED_TO,
@@ -209,7 +209,7 @@ def measured_run(workers: int, each: int, seconds: float, start: str, folder: Pa
         for _ in range(TRIES):
             shutil.rmtree(folder, ignore_errors=True)
             command = ["run", str(setup), "--start", start, "--no-check", "--wait-for-quiet=120"]
-            ended = gridbench(*command, "--out", str(folder), "-q")
+            ended = gridbench(*command, "--out", folder, "-q", capture_output=True)
             if ended.returncode == 0:
                 return True
             if ended.returncode != 3:
@@ -220,22 +220,9 @@ def measured_run(workers: int, each: int, seconds: float, start: str, folder: Pa
 
 def compared(folder: Path, *profile: str) -> dict[str, Any]:
     """Totals of the runs in a folder, measured and simulated, and their errors."""
-    (found,) = json.loads(output_of("simulate", "--against", str(folder), *profile, "--json"))
+    words = ("simulate", "--against", str(folder), *profile, "--json")
+    (found,) = json.loads(run(*words, stdout=subprocess.PIPE))
     return dict(found)
-
-
-def output_of(*arguments: str) -> str:
-    """What gridbench prints; if it fails, this ends with its words."""
-    ended = gridbench(*arguments)
-    if ended.returncode:
-        sys.exit(ended.stderr)
-    return ended.stdout
-
-
-def gridbench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of it."""
-    command = [sys.executable, "-m", "gridbench", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def main() -> None:

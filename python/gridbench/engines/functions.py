@@ -132,6 +132,25 @@ def fixed(chunk: Chunk) -> int:
     return chunk
 
 
+class ExecutorEngine(FunctionEngine):
+    """An engine with the interface of `concurrent.futures.Executor`."""
+
+    @abc.abstractmethod
+    def _running(self) -> Any:
+        """The executor; RuntimeError if there is none."""
+
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """The executor's `submit`, with an unbounded queue."""
+        return self._running().submit(function, *args)
+
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
+        """The executor's `map` with a chunk size."""
+        results: Iterable[Any] = self._running().map(function, items, chunksize=fixed(chunk))
+        return results
+
+
 # ---- Between a task and the Python function that does it
 
 

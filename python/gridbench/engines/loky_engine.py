@@ -8,17 +8,16 @@ data is an argument of each call, pickled each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from typing import Any, ClassVar
 
 from loky import get_reusable_executor
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.engines.functions import ExecutorEngine
 
 
-class LokyEngine(FunctionEngine):
+class LokyEngine(ExecutorEngine):
     """loky's reusable executor."""
 
     name: ClassVar[str] = "loky"
@@ -44,16 +43,6 @@ class LokyEngine(FunctionEngine):
         """Create the executor, which starts its workers at the first call."""
         self._workers = workers
         self._executor = get_reusable_executor(max_workers=workers, timeout=None, reuse=False)
-
-    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The executor's `submit`, with an unbounded queue."""
-        return self._running().submit(function, *args)
-
-    def map(
-        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
-    ) -> Iterable[Any]:
-        """The executor's `map` with a chunk size."""
-        return self._running().map(function, items, chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the workers, and abandon running tasks."""

@@ -17,14 +17,13 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, Future, InvalidStateError
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.engines.functions import ExecutorEngine
 from gridbench.process.children import children_of, end
 
 _OPEN_MPI = {
@@ -38,7 +37,7 @@ _PATIENCE = 2.0  # seconds for running tasks to end at `close`
 _FAREWELL = 10.0  # seconds for workers to end after the executor
 
 
-class MpiEngine(FunctionEngine):
+class MpiEngine(ExecutorEngine):
     """mpi4py.futures.MPIPoolExecutor with spawned workers."""
 
     name: ClassVar[str] = "mpi"
@@ -82,16 +81,6 @@ class MpiEngine(FunctionEngine):
         self._executor.bootup(wait=False)
         self._manager = [thread for thread in threading.enumerate() if thread not in others]
         threading.Thread(target=self._watch, args=(self._executor,), daemon=True).start()
-
-    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The executor's `submit`, with an unbounded queue."""
-        return self._running().submit(function, *args)
-
-    def map(
-        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
-    ) -> Iterable[Any]:
-        """The executor's `map` with a chunk size."""
-        return self._running().map(function, items, chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the workers, and kill those that still run soon after."""

@@ -13,18 +13,18 @@ import os
 import platform
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.process import BaseProcess
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.engines.functions import ExecutorEngine
 
 _PATIENCE = 5.0  # seconds for a worker to terminate before it is killed
 
 
-class ProcessPoolEngine(FunctionEngine):
+class ProcessPoolEngine(ExecutorEngine):
     """concurrent.futures.ProcessPoolExecutor with forked workers."""
 
     name: ClassVar[str] = "process-pool"
@@ -67,16 +67,6 @@ class ProcessPoolEngine(FunctionEngine):
         self._shared_by = "argument of each task"
         return value
 
-    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The pool's `submit`, with an unbounded queue."""
-        return self._running_pool().submit(function, *args)
-
-    def map(
-        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
-    ) -> Iterable[Any]:
-        """The pool's `map` with a chunk size."""
-        return self._running_pool().map(function, items, chunksize=fixed(chunk))
-
     def close(self) -> None:
         """End the workers, and abandon running tasks."""
         pool, self._pool = self._pool, None
@@ -95,7 +85,7 @@ class ProcessPoolEngine(FunctionEngine):
                 worker.kill()
                 worker.join(_PATIENCE)
 
-    def _running_pool(self) -> ProcessPoolExecutor:
+    def _running(self) -> ProcessPoolExecutor:
         if self._closed.is_set():
             raise RuntimeError("the pool is closed")
         if self._pool is None:
