@@ -1,11 +1,10 @@
-"""`gridbench services start`: has a service while it is wanted, and says where it is."""
+"""`gridbench services start`: runs a service during a command, or until Ctrl-C."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 
@@ -14,71 +13,16 @@ from gridbench.machine.processes import SERVICES, with_service
 from gridbench.printing import print_json
 from gridbench.process.interrupt import Interrupt
 from gridbench_testbed.daemons import Daemons
-from gridbench_testbed.services import gfarm, redis
-from gridbench_testbed.services.gfarm import Backend, Gfarm
-from gridbench_testbed.services.mounts import Mounts, Passthrough, why_no_passthrough
-from gridbench_testbed.services.redis import Fsync, Redis
+from gridbench_testbed.services.mounts import Mounts
 
 _GLANCE = 0.1  # seconds between looks at whether the daemons still run
 
 
-def run_gfarm(
-    *,
-    backend: Backend,
-    journal: str,
-    mounts: int,
-    mounts_in: Path | None,
-    nodes: int,
-    files_in: Path | None,
-    as_json: bool,
-    command: tuple[str, ...],
-) -> int:
-    """Have a Gfarm. Returns the exit status."""
-
-    def make() -> Gfarm:
-        return Gfarm(
-            backend, journal != "none", mounts, nodes=nodes, synchronous=journal == "synchronous",
-            directory=files_in, mounts_in=mounts_in,
-        )  # fmt: skip
-
-    return _run("Gfarm", gfarm.why_not(backend), make, as_json, command)
-
-
-def run_passthrough(
-    *,
-    mounts: int,
-    mounts_in: Path | None,
-    files_in: Path | None,
-    as_json: bool,
-    command: tuple[str, ...],
-) -> int:
-    """Have a local folder mounted. Returns the exit status."""
-
-    def make() -> Passthrough:
-        return Passthrough(mounts, directory=files_in, mounts_in=mounts_in)
-
-    return _run("The local folder", why_no_passthrough(), make, as_json, command)
-
-
-def run_redis(
-    *,
-    port: int | None,
-    fsync: Fsync | None,
-    files_in: Path | None,
-    as_json: bool,
-    command: tuple[str, ...],
-) -> int:
-    """Have a Redis. Returns the exit status."""
-
-    def make() -> Redis:
-        return Redis(fsync or "", port=port or 0, directory=files_in)
-
-    return _run("Redis", redis.why_not(), make, as_json, command)
-
-
-def _run(
+def run_service(
     name: str, why_not: str, make: Callable[[], Daemons], as_json: bool, command: tuple[str, ...]
 ) -> int:
+    """Run a service during the command, or until Ctrl-C; the exit status. InputError if it does not
+    start, or cannot for the reason `why_not`."""
     if why_not:
         what, _, remedy = why_not.partition(": ")
         raise InputError(f"{name} cannot be started: {what}", remedy=remedy)
@@ -118,7 +62,7 @@ def _tell(name: str, service: Daemons) -> None:
 
 
 def _wait(service: Daemons, interrupt: Interrupt) -> int:
-    """Until it is no longer wanted: this is how it is meant to end."""
+    """Wait for Ctrl-C, the regular end."""
     while not interrupt.came:
         try:
             service.check()
@@ -129,7 +73,7 @@ def _wait(service: Daemons, interrupt: Interrupt) -> int:
 
 
 def _command(service: Daemons, command: tuple[str, ...], interrupt: Interrupt) -> int:
-    """Run the command. Returns its exit status, as a shell has it."""
+    """Run the command; its exit status, as in a shell."""
     try:
         running = subprocess.Popen(command, env=service.environment)
     except OSError as error:

@@ -124,20 +124,16 @@ def gfarm(
     command: tuple[str, ...],
 ) -> None:
     """Start Gfarm: its metadata server gfmd, file system nodes, and mounts by gfarm2fs."""
-    from gridbench.services.command import run_gfarm
+    from gridbench.services.command import run_service
+    from gridbench_testbed.services.gfarm import Gfarm, why_not
 
-    sys.exit(
-        run_gfarm(
-            backend=backend,
-            journal=journal,
-            mounts=mounts,
-            mounts_in=mounts_in,
-            nodes=nodes,
-            files_in=files_in,
-            as_json=as_json,
-            command=command,
-        )
-    )
+    def make() -> Gfarm:
+        return Gfarm(
+            backend, journal != "none", mounts, nodes=nodes, synchronous=journal == "synchronous",
+            directory=files_in, mounts_in=mounts_in,
+        )  # fmt: skip
+
+    sys.exit(run_service("Gfarm", why_not(backend), make, as_json, command))
 
 
 @start.command(
@@ -156,13 +152,13 @@ def passthrough(
     command: tuple[str, ...],
 ) -> None:
     """Mount a folder of a local disk by bindfs: what FUSE costs without a server behind it."""
-    from gridbench.services.command import run_passthrough
+    from gridbench.services.command import run_service
+    from gridbench_testbed.services.mounts import Passthrough, why_no_passthrough
 
-    sys.exit(
-        run_passthrough(
-            mounts=mounts, mounts_in=mounts_in, files_in=files_in, as_json=as_json, command=command
-        )
-    )
+    def make() -> Passthrough:
+        return Passthrough(mounts, directory=files_in, mounts_in=mounts_in)
+
+    sys.exit(run_service("The local folder", why_no_passthrough(), make, as_json, command))
 
 
 @start.command(
@@ -194,6 +190,10 @@ def redis(
     command: tuple[str, ...],
 ) -> None:
     """Start Redis, which keeps nothing on the disk unless it is told to."""
-    from gridbench.services.command import run_redis
+    from gridbench.services.command import run_service
+    from gridbench_testbed.services.redis import Redis, why_not
 
-    sys.exit(run_redis(port=port, fsync=fsync, files_in=files_in, as_json=as_json, command=command))
+    def make() -> Redis:
+        return Redis(fsync or "", port=port or 0, directory=files_in)
+
+    sys.exit(run_service("Redis", why_not(), make, as_json, command))
