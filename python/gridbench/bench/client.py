@@ -120,7 +120,7 @@ class EngineClient:
 
 def one_line(error: BaseException) -> str:
     """Kind and message of an exception in one line."""
-    from gridbench.engines.functions import one_line as told  # not before it is needed
+    from gridbench.engines.python_tasks import one_line as told  # not before it is needed
 
     return told(error)
 

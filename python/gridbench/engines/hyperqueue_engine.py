@@ -26,8 +26,9 @@ from hyperqueue.cluster import WorkerConfig
 from hyperqueue.task.function import PythonEnv
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import FunctionEngine, one_line
+from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.job_files import read_result, store_argument, write_result
+from gridbench.engines.python_tasks import one_line
 from gridbench.process.children import children_of, end, temporary_files_in
 
 _PERIOD = 1.0  # seconds between reports, the package's own

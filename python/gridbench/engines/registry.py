@@ -14,8 +14,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import IO
 
 from gridbench.engines.base import Cannot, Engine
-from gridbench.engines.functions import one_line
 from gridbench.engines.names import OWN_CLUSTER, RENAMED
+from gridbench.engines.python_tasks import one_line
 from gridbench.errors import InputError
 
 GROUP = "gridbench.engines"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridbench.engines.base import Bytes, Engine, Outcome, Task
-from gridbench.engines.functions import one_line
+from gridbench.engines.python_tasks import one_line
 from gridbench.formats import as_given
 from gridbench.run.exchange import Exchange, Returned
 from gridbench.run.journal import OK, TimelineRow
