@@ -16,8 +16,7 @@ import numpy as np
 
 import gridrpc
 from gridbench.linpack.solve import Array, RemoteSolver, system
-from gridbench.process.inside import serve
-from gridbench.process.messages import LineChannel
+from gridbench.process.inside import LineChannel, serve
 
 _LARGEST_RESIDUAL = 100.0
 """Of a solution, in rounding errors."""
