@@ -254,14 +254,6 @@ def interval(
     return shown.with_suffix(ends) if alone else ends
 
 
-def either_side(median: float, low: float | None, high: float | None) -> str:
-    """`±3 %`: the larger side of the interval, in percent of the median; or nothing."""
-    if low is None or high is None or not median:
-        return ""
-    side = max(high - median, median - low) / abs(median) * 100
-    return f"±{side:.1f} %" if side < 0.95 else f"±{side:.0f} %"
-
-
 def times(ratio: float, significant: int = 3) -> str:
     """`8.31×`."""
     return f"{digits(ratio, significant)}×"

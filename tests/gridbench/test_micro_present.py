@@ -16,7 +16,7 @@ import micro_results
 from golden import same_as_golden
 from gridbench.command_line import replace_missing_signs
 from gridbench.errors import InputError
-from gridbench.formats import amount, bound, digits, either_side, round_amount
+from gridbench.formats import amount, bound, digits, round_amount
 from gridbench.micro import charts
 from gridbench.micro.document import document_of, performance, write_performance
 from gridbench.micro.record import Completeness, FigureEntry, MicroFigure, Ratio, Results
@@ -113,9 +113,6 @@ def test_round_amounts_and_digits() -> None:
     assert round_amount(1, "x") == "1×"
     assert round_amount(1_000_000, "") == "1,000,000"
     assert digits(0.00012345) == "0.000123"
-    assert either_side(100, 97, 112) == "±12 %"
-    assert either_side(100, 99.5, 100.1) == "±0.5 %"
-    assert either_side(100, None, None) == ""
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from gridbench.datagrid.record import COUNTED, DataGridCase, Latencies
 from gridbench.datagrid.tables import SLIDES, line_name, place_shown
 from gridbench.datagrid.workload import label_shown
 from gridbench.formats import amount, plain, rounded, scale, whole
-from gridbench.pages.chart import Chart, figure
+from gridbench.pages.chart import Chart, figure, names_axis, note, vertical
 from gridbench.pages.colours import engine_colours
 from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.pages.downsample import evenly
@@ -417,14 +417,12 @@ def task_chart(case: DataGridCase, name: str, cases: int) -> Chart:
     return figure(
         [bars, failed] if bad else [bars],
         x={"title": f"{_TIME} [{unit.suffix}]", "rangemode": "tozero"},
-        y={
-            "title": "client",
-            "range": [len(clients) - 0.4, -0.6],
-            "showgrid": False,
-            "zeroline": False,
-            "tickvals": ticks,
-            "ticktext": [str(clients[tick]) for tick in ticks],
-        },
+        y=names_axis(
+            clients,
+            title="client",
+            tickvals=ticks,
+            ticktext=[str(clients[tick]) for tick in ticks],
+        ),
         label="When each task of the case began and ended, client by client",
         name=name,
         title="Tasks of each client",
@@ -516,24 +514,12 @@ def _steps(
 def _kills(case: DataGridCase, factor: float) -> Mapping[str, Any]:
     """Marks where members were killed."""
     kills = [(one.index, one.killed_at) for one in case.members if one.killed_at is not None]
+    top = {"yref": "paper", "yanchor": "top", "xanchor": "left"}
     return {
         "shapes": [_mark(at * factor) for _, at in kills],
-        "annotations": [
-            {
-                "x": at * factor,
-                "y": 1,
-                "yref": "paper",
-                "yanchor": "top",
-                "xanchor": "left",
-                "text": f"member {index} killed",
-                "showarrow": False,
-                "font": {"size": 12, "color": "var(--ink)"},
-            }
-            for index, at in kills
-        ],
+        "annotations": [note(f"member {n} killed", at * factor, 1, **top) for n, at in kills],
     }
 
 
 def _mark(at: float) -> dict[str, Any]:
-    line = {"color": "var(--soft)", "width": 1.5, "dash": "dash"}
-    return {"type": "line", "x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper", "line": line}
+    return vertical(at, "var(--soft)")

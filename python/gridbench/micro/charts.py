@@ -32,7 +32,7 @@ from gridbench.micro.wording import (
     titled,
 )
 from gridbench.pages.axis import axis_of, is_wide
-from gridbench.pages.chart import Chart, figure
+from gridbench.pages.chart import Chart, figure, names_axis, vertical
 from gridbench.pages.colours import engine_colours
 from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.pages.table import Table
@@ -275,7 +275,6 @@ def _comparison(points: Sequence[RatioPoint], kind: str, what: str, about: str) 
         )
     axis = axis_of([*(point.value for point in points), 1.0], "x", logarithmic=True)
     legend = 40 + 20 * math.ceil(len(engines) / 2)
-    line = {"color": "var(--ink)", "width": 1.5}
     title = f"Advantage over {what}"
     rows = [[point.figure, point.engine, *point.row] for point in points]
     return figure(
@@ -291,9 +290,7 @@ def _comparison(points: Sequence[RatioPoint], kind: str, what: str, about: str) 
             "showlegend": True,
             "dragmode": False,
             "margin": {"l": 20, "r": 24, "t": legend, "b": 54},
-            "shapes": [
-                {"type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1, "line": line}
-            ],
+            "shapes": [vertical(1, dash="solid")],
         },
         table=Table(["figure", "engine", f"against {what}", what], rows),
     )
@@ -319,17 +316,8 @@ def _axis(made: Mapping[str, Any], *, room: float = 1.0) -> dict[str, Any]:
 
 def _rows(names: Sequence[str]) -> dict[str, Any]:
     """An axis of names, from top to bottom."""
-    return {
-        "title": "",
-        "type": "category",
-        "categoryarray": names,
-        "tickvals": names,
-        "ticktext": [shortened(name, _LONGEST) for name in names],
-        "range": [len(names) - 0.4, -0.6],
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-    }
+    shown = [shortened(name, _LONGEST) for name in names]
+    return names_axis(shown, type="category", categoryarray=names, tickvals=names, ticks="")
 
 
 def _errors(

@@ -26,6 +26,37 @@ class Chart:
     """The specification; None: there is nothing to draw."""
 
 
+def names_axis(names: Sequence[Any], **more: Any) -> dict[str, Any]:
+    """A y axis of names from top to bottom, each at its number: shortened names may be alike."""
+    return {
+        "title": "",
+        "range": [len(names) - 0.4, -0.6],
+        "tickvals": list(range(len(names))),
+        "ticktext": list(names),
+        "showgrid": False,
+        "zeroline": False,
+        **more,
+    }
+
+
+def vertical(at: float, colour: str = "var(--ink)", dash: str = "dash") -> dict[str, Any]:
+    """A line from the bottom of a chart to its top."""
+    line = {"color": colour, "width": 1.5, "dash": dash}
+    return {"type": "line", "x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1, "line": line}
+
+
+def horizontal(at: float, colour: str = "var(--soft)", dash: str = "dot") -> dict[str, Any]:
+    """A line from the left of a chart to its right."""
+    line = {"color": colour, "width": 1, "dash": dash}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at, "line": line}
+
+
+def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
+    """A text in a chart; `more` says what `x` and `y` are of, and its anchors."""
+    font = {"size": 12, "color": "var(--ink)"}
+    return {"text": text, "x": x, "y": y, "showarrow": False, "font": font, **more}
+
+
 def figure(
     traces: Sequence[Mapping[str, Any]],
     *,

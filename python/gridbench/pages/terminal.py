@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import rich.table
 from rich.console import Console
 from rich.text import Text as RichText
@@ -42,29 +40,6 @@ def print_document(console: Console, document: Document) -> None:
                 raise TypeError(f"a terminal has no {type(block).__name__}")
     for line in (*document.sentences, *document.notices):
         say(console, line)
-
-
-def fitted(
-    made: Table, width: int, *, wide: Mapping[str, int], words: Mapping[str, int], notes: bool
-) -> rich.table.Table:
-    """The table in a terminal of so many columns, with the notes of its cells if they are wanted.
-
-    `wide`: how many columns a terminal has from which on a column of the table is shown; `words`:
-    those that hold words and are folded, each with the least characters of a line.
-    """
-    kept = [n for n, name in enumerate(made.head) if width >= wide.get(name, 0)]
-    table = new_table()
-    for number in kept:
-        name = made.head[number]
-        if name in words:
-            table.add_column(name, overflow="fold", min_width=words[name])
-        else:
-            # Numbers stay whole, with their units.
-            table.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True)
-    for style, first, cells in made.lines():
-        texts = [_text(cell, note=notes) for cell in (first, *cells)]
-        table.add_row(*(texts[number] for number in kept), style="dim" if style else "")
-    return table
 
 
 def _table(made: Table, width: int, title: str, *, notes: bool) -> rich.table.Table:

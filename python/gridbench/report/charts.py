@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from gridbench.analysis.columns import Floats, Integers, numbered, seconds
 from gridbench.analysis.summary import thinned
 from gridbench.formats import counted, digits, duration, round_amount, shortened
-from gridbench.pages.chart import Chart, figure
+from gridbench.pages.chart import Chart, figure, horizontal, names_axis, note, vertical
 from gridbench.pages.colours import PHASES, engine_colours
 from gridbench.pages.document import ChartChoice
 from gridbench.pages.table import Table
@@ -98,7 +98,7 @@ def totals_chart(studies: Sequence[Study]) -> Chart:
     return figure(
         traces if bars else (),
         x={"title": "total time [s]", "range": [0, 1.3 * max(longest, default=1.0)]},
-        y=_runs_axis([shortened(study.run.name, 28) for study, _, _ in bars]) | {"ticks": ""},
+        y=names_axis([shortened(study.run.name, 28) for study, _, _ in bars], ticks=""),
         label="Total time of each engine",
         name="totals",
         about="Bars are medians, ticks single rounds; pale bars are provisional.",
@@ -149,7 +149,7 @@ def running_chart(studies: Sequence[Study], *, title: str = "") -> Chart:
         name="running",
         title=title,
         height=360,
-        layout={"shapes": _levels({s.run.nnodes for s in studies}, "var(--soft)")},
+        layout={"shapes": [*map(horizontal, sorted({s.run.nnodes for s in studies}))]},
     )
 
 
@@ -196,7 +196,7 @@ def _parts_chart(
             for part in seen
         ],
         x={"title": unit, "rangemode": "tozero"},
-        y=_runs_axis([_in_lines(study.run.name) for study, _ in known]),
+        y=names_axis([_in_lines(study.run.name) for study, _ in known]),
         height=100 + top + 44 * len(known),
         layout={"barmode": "relative", "margin": {"l": 20, "r": 24, "t": top, "b": 52}},
         **shown,
@@ -236,15 +236,13 @@ def overhead_chart(studies: Sequence[Study]) -> Chart:
                 }
             )
     levels = (50, 90, 99)
-    notes: list[dict[str, Any]] = [
-        {"text": f"p{n}", "xref": "paper", "x": 0.004, "y": n, "xanchor": "left", "yanchor": "top"}
-        for n in levels
-    ]
+    soft = {"font": {"size": 11, "color": "var(--soft)"}}
+    left = {"xref": "paper", "xanchor": "left", "yanchor": "top", **soft}
+    notes = [note(f"p{level}", 0.004, level, **left) for level in levels]
     if hidden:
-        corner = {"xref": "paper", "yref": "paper", "x": 1, "y": 1, "yanchor": "bottom"}
         text = "overheads of 0 and less have no place on this axis"
-        notes.append({"text": text, "xanchor": "right", **corner})
-    soft = {"showarrow": False, "font": {"size": 11, "color": "var(--soft)"}}
+        corner = {"xref": "paper", "yref": "paper", "xanchor": "right", "yanchor": "bottom"}
+        notes.append(note(text, 1, 1, **corner, **soft))
     decades = [10.0**power for power in range(-7, 6)]
     return figure(
         traces,
@@ -259,10 +257,7 @@ def overhead_chart(studies: Sequence[Study]) -> Chart:
         label="Overhead per task",
         name="overhead",
         height=400,
-        layout={
-            "shapes": _levels(levels, "var(--axis)"),
-            "annotations": [note | soft for note in notes],
-        },
+        layout={"shapes": [*map(horizontal, levels)], "annotations": notes},
     )
 
 
@@ -394,24 +389,24 @@ def gantt_chart(study: Study, number: int, rows: Integers) -> Chart:
         if len(rows) < study.tasks
         else ""
     )
-    end = study.end
+    end, top = study.end, {"yref": "paper", "xanchor": "right", "yanchor": "bottom"}
+    mark = {
+        "shapes": [vertical(end)],
+        "annotations": [note(f"end of job, {duration(end)}", end, 1, **top)],
+    }
+    axis = names_axis([shortened(name, 24) for name in names])
+    if not named:
+        axis |= {"title": "worker", "tickvals": None, "ticktext": None}
     return figure(
         traces,
         x=_SINCE_START,
-        y={
-            "title": "" if named else "worker",
-            "range": [len(names) - 0.4, -0.6],
-            "showgrid": False,
-            "zeroline": False,
-            **({"tickvals": list(range(len(names)))} if named else {}),
-            **({"ticktext": [shortened(name, 24) for name in names]} if named else {}),
-        },
+        y=axis,
         label="What each worker did, over time",
         name=f"gantt-{number}",
         title="Gantt chart",
         about=f"One line per worker.{some}",
         height=min(860, max(220, 130 + 18 * len(names))),
-        layout={"barmode": "overlay", **(_end_mark(end) if math.isfinite(end) else {})},
+        layout={"barmode": "overlay", **(mark if math.isfinite(end) else {})},
     )
 
 
@@ -432,18 +427,6 @@ def _path_trace(study: Study) -> list[dict[str, Any]]:
             "hovertemplate": "%{text}<extra></extra>",
         }
     ]
-
-
-def _end_mark(end: float) -> dict[str, Any]:
-    """A line at the end of the job, with its time."""
-    ink = {"color": "var(--ink)"}
-    line = {"type": "line", "x0": end, "x1": end, "y0": 0, "y1": 1, "yref": "paper"}
-    note = {"x": end, "y": 1, "yref": "paper", "xanchor": "right", "yanchor": "bottom"}
-    text = {"text": f"end of job, {duration(end)}", "showarrow": False, "font": {"size": 12, **ink}}
-    return {
-        "shapes": [line | {"line": {"width": 1.5, "dash": "dash", **ink}}],
-        "annotations": [note | text],
-    }
 
 
 def tasks_table(study: Study, rows: Integers) -> Table:
@@ -471,29 +454,10 @@ def _dash(study: Study, studies: Sequence[Study]) -> str:
     return _DASHES[own.index(id(study)) % len(_DASHES)]
 
 
-def _runs_axis(names: Sequence[str]) -> dict[str, Any]:
-    """Runs below each other. Shortened names may be alike, so bars are placed by number."""
-    return {
-        "title": "",
-        "range": [len(names) - 0.5, -0.5],
-        "tickvals": list(range(len(names))),
-        "ticktext": list(names),
-        "showgrid": False,
-        "zeroline": False,
-    }
-
-
 def _in_lines(name: str) -> str:
     """A case, its engine and where the workers were have a line each, so that none is cut off."""
     lines = name.replace(" on ", ", on ").split(", ")
     return "\n".join(shortened(line, 40) for line in lines)
-
-
-def _levels(heights: Iterable[float], colour: str) -> list[dict[str, Any]]:
-    """Dotted lines from the left to the right."""
-    line = {"color": colour, "width": 1, "dash": "dot"}
-    across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "line": line}
-    return [across | {"y0": height, "y1": height} for height in sorted(heights)]
 
 
 def _ids(study: Study, rows: Integers) -> list[Any]:

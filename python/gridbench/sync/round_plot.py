@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.formats import amount, rounded, scale, shortened, size
-from gridbench.pages.chart import Chart, figure
+from gridbench.pages.chart import Chart, figure, names_axis, note
 from gridbench.pages.colours import SERIES
 from gridbench.pages.downsample import evenly
 from gridbench.sync.cases import SyncCase
@@ -126,18 +126,8 @@ def _round_chart(one: Round, name: str, every: int) -> Chart:
             "zerolinecolor": "var(--axis)",
             "automargin": True,
         }
-        layout["annotations"].append(
-            {
-                "text": _panel_title(panel, suffix),
-                "x": 0,
-                "y": domain[1],
-                "xref": "paper",
-                "yref": "paper",
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-            }
-        )
+        place = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
+        layout["annotations"].append(note(_panel_title(panel, suffix), 0, domain[1], **place))
     some = f" ({len(tasks)} of {len(one.tasks):,} drawn)" if len(tasks) < len(one.tasks) else ""
     ticks = list(range(0, len(tasks), math.ceil(len(tasks) / 40)))
     return figure(
@@ -147,15 +137,13 @@ def _round_chart(one: Round, name: str, every: int) -> Chart:
             "zeroline": True,
             "anchor": f"y{len(panels) + 1}" if panels else "y",
         },
-        y={
-            "title": f"worker{some}",
-            "range": [len(tasks) - 0.4, -0.6],
-            "showgrid": False,
-            "zeroline": False,
-            "tickvals": ticks,
-            "ticktext": [str(tasks[n].worker) for n in ticks],
-            "domain": [1 - bars / height, 1],
-        },
+        y=names_axis(
+            tasks,
+            title=f"worker{some}",
+            tickvals=ticks,
+            ticktext=[str(tasks[n].worker) for n in ticks],
+            domain=[1 - bars / height, 1],
+        ),
         label=f"Begin and end of each task, and counters of the hosts: {one.named()}",
         name=name,
         height=height + 100,
