@@ -48,6 +48,7 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     better=better,
                     repeat=one.repeat,
                     valid=one.status == "done" and not disturbed(one),
+                    disturbed=one.status == "done" and disturbed(one),
                     parameters={
                         "policy": one.policy,
                         "n": one.n,
