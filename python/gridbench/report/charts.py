@@ -307,7 +307,8 @@ def _stamps_chart(study: Study, number: int, rows: Integers, order: str, about: 
     by = seconds(study.run.table, order)[rows]
     rows = rows[np.argsort(by, kind="stable")][: int(np.isfinite(by).sum())]
     tasks = _ids(study, rows)
-    stamps = [(seconds(study.run.table, column)[rows], *line) for column, *line in _STAMPS]
+    table = study.run.table
+    stamps = [(name, seconds(table, name)[rows], colour, wide) for name, colour, wide in _STAMPS]
     return figure(
         [
             {
@@ -325,7 +326,7 @@ def _stamps_chart(study: Study, number: int, rows: Integers, order: str, about: 
                     else {}
                 ),
             }
-            for (column, *_), (values, colour, width) in zip(_STAMPS, stamps, strict=True)
+            for column, values, colour, width in stamps
             if np.isfinite(values).any()
         ],
         x={"title": f"tasks, sorted by {order} time", "hoverformat": ",d"},
@@ -355,8 +356,8 @@ def gantt_chart(study: Study, number: int, rows: Integers) -> Chart:
     # A light edge separates tasks that follow each other, while there is room for it.
     edge = 0.6 if len(names) <= 120 and len(rows) <= 40 * len(names) else 0
     traces: list[dict[str, Any]] = []
-    for name, colour, start, end, those in phases:
-        drawn = np.flatnonzero((end > start) & those)
+    for name, colour, start, stop, those in phases:
+        drawn = np.flatnonzero((stop > start) & those)
         if not len(drawn):
             continue
         trace = {
@@ -365,7 +366,7 @@ def gantt_chart(study: Study, number: int, rows: Integers) -> Chart:
             "name": name,
             "y": lane[rows[drawn]].tolist(),
             "base": _numbers(start[drawn]),
-            "x": _numbers((end - start)[drawn]),
+            "x": _numbers((stop - start)[drawn]),
             "width": 0.8,
             "marker": {"color": colour, "line": {"width": 0}},
             "customdata": _ids(study, rows[drawn]),
