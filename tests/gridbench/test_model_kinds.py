@@ -269,23 +269,23 @@ def test_folders_of_different_kinds_are_refused(campaign: Path, sweep: Path) -> 
         kind_of([campaign, sweep])
 
 
-def test_results_without_a_model_are_refused(gridbench: Run, tmp_path: Path) -> None:
+def test_results_without_a_model_are_refused(refused: Run, tmp_path: Path) -> None:
     found = crossover_results.measured({"process-pool": crossover_results.EACH})
     crossover_results.write_folder(tmp_path / "crossover", found)
-    done = gridbench("model", "crossover")
+    done = refused("model", "crossover")
     assert done.returncode == 2
-    assert "results of gridbench data crossover, of which there is no model" in done.stderr
+    assert "results of gridbench data crossover, which has no model" in done.stderr
 
 
 def test_models_of_another_kind_are_refused_by_those_who_need_tasks(
-    gridbench: Run, grid_model: Path, tmp_path: Path
+    refused: Run, grid_model: Path, tmp_path: Path
 ) -> None:
     shutil.copy(grid_model, tmp_path / "grid.json")
-    done = gridbench("simulate", "--profile", "grid.json", "--cores", "4")
+    done = refused("simulate", "--profile", "grid.json", "--cores", "4")
     assert done.returncode == 2
     assert "holds models of data-grid tasks, and only tasks can be simulated" in done.stderr
     assert "--case clients=... --case size=... --case operations=..." in done.stderr
-    done = gridbench("advise", "--work", "1s", "--cores", "2", "--from", "grid.json")
+    done = refused("advise", "--work", "1s", "--cores", "2", "--from", "grid.json")
     assert done.returncode == 2
     assert "it is of data-grid tasks, and not of tasks" in done.stderr
 
