@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,10 @@ QUICK_BUILD = {
     "UV_CONSTRAINT": str(ROOT / "constraints.txt"),
     "UV_BUILD_CONSTRAINT": str(ROOT / "constraints.txt"),
 }
+#: Where the source distribution is unpacked. Cargo reads this file in all folders below:
+#: there are no variables for what single crates override.
+UNPACKED = ROOT / "target" / "sdist"
+CARGO_CONFIG = UNPACKED / ".cargo" / "config.toml"
 #: Builds that are not isolated use what the environment of the tests has.
 TOOLS = {
     "PYO3_PYTHON": sys.executable,
@@ -81,6 +86,16 @@ def isolated_build(sources: Path) -> dict[str, str]:
     """The variables of builds that pip isolates, so that they bring their own tools."""
     # With other variables Debian's packages would have most of this built again.
     return {**debian_variables(sources), **os.environ, **QUICK_BUILD}
+
+
+def write_cargo_config() -> None:
+    """Has crates that are optimized for size in releases not be optimized either."""
+    release = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["release"]
+    small = [name for name, own in release["package"].items() if own["opt-level"] == "s"]
+    CARGO_CONFIG.parent.mkdir()
+    CARGO_CONFIG.write_text(
+        "".join(f"[profile.release.package.{name}]\nopt-level = 0\n" for name in small)
+    )
 
 
 def debian_variables(sources: Path) -> dict[str, str]:
@@ -175,10 +190,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             build_sdist(ROOT, folder)
             (sdist,) = folder.iterdir()
             # Always in the same place: what is built there stays valid.
-            shutil.rmtree(ROOT / "target" / "sdist", ignore_errors=True)
+            shutil.rmtree(UNPACKED, ignore_errors=True)
             with tarfile.open(sdist) as archive:
-                archive.extractall(ROOT / "target" / "sdist", filter="data")
-            (sources,) = (ROOT / "target" / "sdist").iterdir()
+                archive.extractall(UNPACKED, filter="data")
+            (sources,) = UNPACKED.iterdir()
+            write_cargo_config()
             build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps")
             options = ("--wheel-dir", folder, ".")
             run(*build, *options, cwd=sources, environment=isolated_build(sources))
@@ -200,7 +216,7 @@ def sdist(packages: Path) -> Path:
 def unpacked(sdist: Path) -> Path:
     """Its sources."""
     # Debian's tools, which another process may run, leave files beside them.
-    return ROOT / "target" / "sdist" / sdist.name.removesuffix(".tar.gz")
+    return UNPACKED / sdist.name.removesuffix(".tar.gz")
 
 
 @pytest.fixture(scope="session")
@@ -221,8 +237,10 @@ def install(prefix: Path, sources: Path, *packages: str | Path) -> None:
     """Makes an environment, and has its own pip install packages, in the folder of the sources."""
     run(sys.executable, "-m", "venv", prefix, cwd=prefix.parent)
     command = (prefix / "bin/python", "-m", "pip", "install", "--quiet", *packages)
+    # pip unpacks a source distribution where Cargo finds the same configuration.
+    environment = {**isolated_build(sources), "TMPDIR": str(UNPACKED)}
     with alone():
-        run(*command, cwd=sources, environment=isolated_build(sources))
+        run(*command, cwd=sources, environment=environment)
 
 
 @pytest.fixture(scope="session")
@@ -236,10 +254,12 @@ def environment(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Env
 
 
 @pytest.fixture(scope="session")
-def full_environment(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Another one, with all extras: what `make install` installs."""
+def full_environment(
+    wheel: Path, unpacked: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
+    """Another one, with all extras of the wheel: what `make install` installs."""
 
     def make(folder: Path) -> None:
-        install(folder / "venv", unpacked, ".[gridbench,joblib,mpi,progress]")
+        install(folder / "venv", unpacked, f"{wheel}[gridbench,joblib,mpi,progress]")
 
     return Environment(once("full", tmp_path_factory, make) / "venv")

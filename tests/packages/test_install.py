@@ -1,6 +1,7 @@
-"""Ways to install from sources, each in a fresh environment and with a build that is isolated.
+"""Ways to install, each in a fresh environment; builds are isolated.
 
-`pip install .` and `pip install '.[...]'` make the environments of all other tests, in fresh.py.
+`pip install .`, and that of the wheel with all extras, make the environments of all other tests, in
+fresh.py.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def check(environment: Environment, folder: Path) -> None:
     assert "gridrpc 0.1.0" in environment.run("gridrpc", "--version", cwd=folder)
 
 
-@pytest.mark.parametrize("extras", [False, True], ids=["plain", "extras"])
-def test_pip_installs_the_sources(
+@pytest.mark.parametrize("extras", [False, True], ids=["sources", "wheel"])
+def test_pip_installs_the_sources_and_the_wheel(
     request: pytest.FixtureRequest, tmp_path: Path, extras: bool
 ) -> None:
     name = "full_environment" if extras else "environment"
