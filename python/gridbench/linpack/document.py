@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.errors import InputError
-from gridbench.formats import NOTHING, duration, percent, signed_percent
+from gridbench.formats import NOTHING, amount, counted, duration, percent, signed_percent
 from gridbench.jsonl_store import Header
 from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, Series, SizeCase, series_of
 from gridbench.linpack.record import LinpackCase, operations, transferred
@@ -139,9 +139,10 @@ def headline(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]
     told = [line for client in answer.clients if (line := _overtaken(answer, client))]
     if not told:
         return ["Too few sizes were measured to say from which on a server is faster."]
+    if all(case.counts for one in answer.series for case in one.cases):
+        return told
     done = [one for one in records if one.status == "done"]
-    busy = sum(map(disturbed, done))
-    return marked(told, busy_in(busy, len(done), "case")) if busy == len(done) else told
+    return marked(told, busy_in(sum(map(disturbed, done)), len(done), "case"))
 
 
 def _overtaken(answer: LinpackAnswer, client: str) -> str:
@@ -150,8 +151,14 @@ def _overtaken(answer: LinpackAnswer, client: str) -> str:
     for path in answer.paths:
         if found := answer.overtaking(client, path):
             places.setdefault(_where(found.measured), []).append(path)
-    parts = [f"{where} over {' and '.join(paths)}" for where, paths in places.items()]
+    parts = [f"{where} over {_listed(paths)}" for where, paths in places.items()]
     return f"Client in {client}: a server is faster {', '.join(parts)}." if parts else ""
+
+
+def _listed(paths: Sequence[str]) -> str:
+    """`socket, tcp and tls`."""
+    *others, last = paths
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _where(found: Crossing) -> str:
@@ -210,7 +217,6 @@ def overtaking_table(answer: LinpackAnswer) -> Table:
     return table_of(
         [name, *(Column(path, column(path)) for path in answer.paths)],
         answer.clients,
-        style="crossings",
     )
 
 
@@ -242,8 +248,8 @@ def sizes_table(
 def models_table(answer: LinpackAnswer) -> Table:
     """The constants of each series, and how wrong they are about sizes held out."""
 
-    def constant(part: str, name: str, *, rate: bool) -> Callable[[CostModel], Interval | None]:
-        return lambda model: _constant(model, part, name, rate=rate)
+    def constant(part: str, name: str, *, rate: str = "") -> Callable[[CostModel], Cell]:
+        return lambda model: _constant(model, part, name, rate)
 
     def errors(model: CostModel) -> str:
         way = next((one for one in model.held_out.get(TOTAL, ()) if one.what == EACH), None)
@@ -253,23 +259,26 @@ def models_table(answer: LinpackAnswer) -> Table:
 
     columns: list[Column[CostModel]] = [
         Column("client, path", lambda model: model.name, words=True),
-        Column("T_comm0", constant(COMMUNICATION, "start", rate=False), "s"),
-        Column("B", constant(COMMUNICATION, "byte", rate=True), "bytes/s"),
-        Column("T_comp0", constant(COMPUTATION, "start", rate=False), "s"),
-        Column("P_calc", constant(COMPUTATION, "operation", rate=True), "flop/s"),
+        Column("T_comm0", constant(COMMUNICATION, "start")),
+        Column("B", constant(COMMUNICATION, "byte", rate="bytes/s")),
+        Column("T_comp0", constant(COMPUTATION, "start")),
+        Column("P_calc", constant(COMPUTATION, "operation", rate="flop/s")),
         Column("error, held out", errors),
     ]
     return table_of(columns, answer.models.values())
 
 
-def _constant(model: CostModel, part: str, name: str, *, rate: bool) -> Interval | None:
-    """A cost with its interval, or the rate that it is the inverse of; None if it is unknown."""
+def _constant(model: CostModel, part: str, name: str, rate: str) -> Cell:
+    """A cost with its interval, or the rate that it is the inverse of, in a unit."""
     one = next(each for each in model.estimates if (each.part, each.name) == (part, name))
-    if one.value is None or (rate and one.value <= 0):
-        return None
+    if one.value is None or (rate and not one.value):
+        return Cell(NOTHING)
     low = one.value if one.low is None else one.low
-    found = Interval(one.value, low, one.value if one.high is None else one.high)
-    return found.under(1.0) if rate else found
+    high = one.value if one.high is None else one.high
+    if not one.value:
+        return Cell("0 s", f"up to {amount(high, 's')}" if high else "")
+    found = Interval(one.value, low, high)
+    return cell_of(found.under(1.0) if rate else found, rate or "s")
 
 
 def predictions_table(answer: LinpackAnswer) -> Table:
@@ -382,7 +391,8 @@ def _lines(
                 if parts[COMMUNICATION] or one.local:
                     at = predicted(parts, n)
                     expected.append(Point(_place(n), Interval(at, at, at), counts=True))
-        lines.append(Line(f"{one.path}, predicted", expected, of=one.path, dash=_PREDICTED))
+        name = f"{one.path}, predicted"
+        lines.append(Line(name, expected, of=one.path, dash=_PREDICTED, in_legend=False))
     return lines
 
 
@@ -419,12 +429,12 @@ def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
     throughput = [(who, one.chart()) for who, one in throughput_curves(answer) if one.drawn]
     star = f"{_NOT_COUNTED} Other programs disturbed all repeats."
     counts = all(case.counts for one in answer.series for case in one.cases)
-    machine = header.machine
+    machine, threads = header.machine, counted(header.options.get("threads", 1), "thread")
     return Document(
         kind="gridbench linpack",
         title="gridbench linpack: here or on a server",
         heading="Linear systems, solved here or on a server",
-        subheading=f"{machine.get('host', '')} · {header.options.get('threads', 1)} threads ·"
+        subheading=f"{machine.get('host', '')} · {threads} ·"
         f" {header.started[:16].replace('T', ' ')}",
         sentences=headline(answer, records),
         notices=notices(answer, records),

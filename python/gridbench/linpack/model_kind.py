@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.formats import share_given
+from gridbench.linpack.options import LOOPBACK, link_of
 from gridbench.linpack.record import (
     FORM,
     LOCAL,
@@ -171,14 +172,20 @@ def series_of(records: Iterable[LinpackCase]) -> list[Series]:
         if one.status == "done":
             sizes = found.setdefault((one.client, one.path, one.speed), {})
             sizes.setdefault(one.n, []).append(one)
-    paths = list(dict.fromkeys(path for _, path, _ in found))
-    order = {path: number for number, path in enumerate(paths)} | {LOCAL: -1}
     return [
         Series(client, path, speed, tuple(SizeCase(tuple(sizes[n])) for n in sorted(sizes)))
         for (client, path, speed), sizes in sorted(
-            found.items(), key=lambda one: (-one[0][2], one[0][0], order[one[0][1]])
+            found.items(), key=lambda one: (-one[0][2], one[0][0], *_place_of(one[0][1]))
         )
     ]
+
+
+def _place_of(path: str) -> tuple[int, float]:
+    """What orders paths: those on this machine, then links from the fastest."""
+    if path == LOCAL:
+        return -1, 0.0
+    link = link_of(path)
+    return (LOOPBACK.index(path), 0.0) if link is None else (len(LOOPBACK), -link.rate)
 
 
 def read(folders: Sequence[Path]) -> ModelSubjects:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LARGEST = 10_000
 """Order of the matrix, which then has 800 MB."""
 _SINGLE = "single"
-_LOOPBACK = ("socket", "tcp", "tls")
+LOOPBACK = ("socket", "tcp", "tls")
 _LINKS = ("1gbit", "100mbit+10ms")
 MOST_CLIENTS = 1000
 _PAPER: tuple[StepKind, ...] = ("paper",)
@@ -46,7 +46,7 @@ class LinpackPath(Quantity[str]):
         """Its name, as it is written."""
         del folder
         text = str(value).strip()
-        if text not in _LOOPBACK:
+        if text not in LOOPBACK:
             link_of(text)
         return text
 
@@ -55,7 +55,7 @@ def link_of(path: str) -> ShapedLink | None:
     """The link of a path; None: it has none. InputError for what is no path."""
     from gridbench.linpack.servers import ShapedLink
 
-    if path in _LOOPBACK:
+    if path in LOOPBACK:
         return None
     rate, plus, delay = path.partition("+")
     try:
@@ -64,7 +64,7 @@ def link_of(path: str) -> ShapedLink | None:
     except InputError as error:
         raise InputError(
             f"`{shown(path)}` is no path to a server: {error.what}",
-            remedy=f"choose {', '.join(_LOOPBACK)}, or a link of a rate and a round-trip time,"
+            remedy=f"choose {', '.join(LOOPBACK)}, or a link of a rate and a round-trip time,"
             " such as 1gbit or 100mbit+10ms",
         ) from None
 
@@ -108,7 +108,7 @@ class LinpackParameters:
         metavar="LIST",
         help="Ways to the server: its Unix socket, TCP and TLS on the loopback, and links such as"
         f" {' and '.join(_LINKS)} (rate and round-trip time), which need root.",
-        default=_LOOPBACK,
+        default=LOOPBACK,
     )
     clients: tuple[Client, ...] = option(
         "--clients",
