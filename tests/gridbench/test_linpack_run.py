@@ -150,6 +150,18 @@ def test_a_slowed_process_gets_its_share() -> None:
         busy.wait()
 
 
+def test_a_control_group_has_the_quota_if_one_can_be_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(servers, "_CONTROL_GROUPS", tmp_path)
+    assert SpeedLimit(4711, 0.1).kind == "stopping"
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    assert SpeedLimit(4711, 0.1).kind == "control group"
+    (group,) = tmp_path.glob("*/")
+    assert (group / "cpu.max").read_text() == "2000 20000"
+    assert (group / "cgroup.procs").read_text() == "4711"
+
+
 @pytest.mark.skipif(bool(linking.why_not()), reason=linking.why_not())
 def test_links_have_their_round_trip_time(programs: LinpackPrograms) -> None:
     links = {"100mbit+10ms": ShapedLink(100e6, 10e-3)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -13,11 +14,12 @@ from gridbench.errors import InputError
 from gridbench.formats import NOTHING, amount, counted, duration, percent, signed_percent
 from gridbench.jsonl_store import Header
 from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, Series, SizeCase, series_of
-from gridbench.linpack.record import LinpackCase, operations, transferred
+from gridbench.linpack.record import LOCAL, LinpackCase, operations, transferred
 from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.model.cost_model import TOTAL, CostModel
 from gridbench.model.formula import times
 from gridbench.model.held_out import EACH
+from gridbench.pages.colours import SERIES
 from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.pages.document import (
     EVERYWHERE,
@@ -217,6 +219,7 @@ def overtaking_table(answer: LinpackAnswer) -> Table:
     return table_of(
         [name, *(Column(path, column(path)) for path in answer.paths)],
         answer.clients,
+        style="overtaking",
     )
 
 
@@ -345,7 +348,7 @@ def throughput_curves(answer: LinpackAnswer) -> list[tuple[str, Curve]]:
                 ),
                 name=f"throughput-{number}",
                 title=f"Throughput over n, client in {client}",
-                y_title="throughput of the communication",
+                y_title="throughput",
                 unit="bytes/s",
             ),
         )
@@ -376,13 +379,14 @@ def _lines(
 ) -> list[Line]:
     """What was measured, and as dashes what the models predict of it by the parts of a time."""
     lines = []
+    colours = dict(zip((LOCAL, *answer.paths), itertools.cycle(SERIES), strict=False))
     for one in series:
         points = [
             Point(_place(case.n), found, case.counts)
             for case in one.cases
             if (found := value(case)) is not None
         ]
-        lines.append(Line(one.path, points))
+        lines.append(Line(one.path, points, colour=colours[one.path]))
         model = answer.models.get(one.told)
         expected = []
         if model is not None:
