@@ -23,7 +23,7 @@ from gridbench.formats import about, duration, spread
 from gridbench.jsonl_store import Header
 from gridbench.machine.options import Policy
 from gridbench.process.inside import make_room_for_files
-from gridbench.report import result_kind
+from gridbench.result_kind import RUNS, module_of
 from gridbench.run.client import EngineFacts
 from gridbench.run.comparison import counting, median_run
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
@@ -61,7 +61,7 @@ class RunFolders:
 class RunExperiment(Experiment[PlannedRun, EngineRun]):
     """A workload on one or several engines."""
 
-    kind = result_kind
+    kind = module_of(RUNS)
     name = ""
     noun = "run"
     resumes = False
