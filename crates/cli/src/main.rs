@@ -4,6 +4,7 @@ mod ca;
 mod compile;
 mod completion;
 mod config;
+mod directory;
 mod doctor;
 mod duration;
 mod enrolment;
@@ -172,6 +173,11 @@ enum Command {
     /// A server runs functions of modules for users of this machine and, with certificates, of others. Programs call
     /// them by name and learn their interfaces at run time.
     Server(server::Options),
+    /// Run a directory of servers, which helps clients to choose among them, or show what one knows
+    ///
+    /// Servers announce their functions and their load to a directory. Clients ask it which servers offer a function,
+    /// and call the servers directly.
+    Directory(directory::Options),
     /// Show what a running grid does: workers, calls, queue, functions and hosts
     ///
     /// Shows a grid that one of your programs has open on this machine, once per second, until the grid ends or you
@@ -227,6 +233,12 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Top(options) => return Ok(top::run(&options).map(|()| ExitCode::SUCCESS)?),
         Command::Server(options) => {
             let text = server::run(&options)?;
+            let mut output = std::io::stdout().lock();
+            output.write_all(text.as_bytes()).and_then(|()| output.flush())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Directory(options) => {
+            let text = directory::run(options)?;
             let mut output = std::io::stdout().lock();
             output.write_all(text.as_bytes()).and_then(|()| output.flush())?;
             return Ok(ExitCode::SUCCESS);
@@ -300,6 +312,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::Spawner
         | Command::Rank { .. }
         | Command::Agent { .. }
+        | Command::Directory(_)
         | Command::Doctor(_)
         | Command::Session(_)
         | Command::Server(_)

@@ -292,7 +292,10 @@ fn start(config: ServerConfig) -> Result<String, CommandError> {
 }
 
 /// Reports a state to the service manager that has started this process, if there is one: see sd_notify(3).
-fn notify_manager(state: &str) -> std::io::Result<()> {
+///
+/// # Errors
+/// When the manager cannot be reached.
+pub fn notify_manager(state: &str) -> std::io::Result<()> {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match socket.as_encoded_bytes() {
         [b'@', name @ ..] => UnixAddress::from_abstract_name(name)?,

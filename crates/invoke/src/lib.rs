@@ -1,6 +1,7 @@
 //! Calls of module functions with arguments from the caller's memory, and results back into it.
 
 mod argument;
+mod call_size;
 mod callback;
 mod chunk;
 mod chunk_results;
@@ -17,6 +18,7 @@ mod source;
 mod target;
 
 pub use argument::{ArgumentError, Given, Memory, PrepareError, SharedPart};
+pub use call_size::{CallSize, size_of_call};
 pub use callback::{CallbackFrame, CallbackValue};
 pub use chunk::ChunkBuilder;
 pub use chunk_results::{ChunkLanding, LandedChunk, LandedColumn, Run};

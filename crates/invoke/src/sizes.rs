@@ -65,6 +65,13 @@ impl Values for Known<'_> {
     fn element(&self, parameter: usize, index: u64) -> Option<i64> {
         element(self.function, self.given, parameter, index)
     }
+
+    fn real(&self, parameter: usize) -> Option<f64> {
+        match self.given.get(parameter) {
+            Some(Given::Scalar(Scalar::Float(value))) => Some(*value),
+            _ => self.scalar(parameter).map(|value| value as f64),
+        }
+    }
 }
 
 /// An element of a caller's array that sizes depend on.

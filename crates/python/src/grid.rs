@@ -396,6 +396,18 @@ impl Grid {
         None
     }
 
+    /// Bytes of the arguments, bytes of the results, and operations of a call of a module's function; None: the
+    /// interface does not say how many.
+    fn call_size(
+        slf: &Bound<'_, Self>,
+        target: &Target,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(u64, u64, Option<f64>)> {
+        let size = modules::call_size(target, slf.as_any(), (args, kwargs))?;
+        Ok((size.bytes_in, size.bytes_out, size.operations))
+    }
+
     /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: ranks of a
     /// parallel function, with `cores` each; `mpirun`: the command that starts them.
     #[pyo3(signature = (owner, target, args, kwargs, out, options, on, ranks=1, mpirun=""))]

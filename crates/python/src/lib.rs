@@ -19,6 +19,7 @@ mod named_data;
 mod options;
 mod package;
 mod pipeline;
+mod placement;
 mod plain;
 mod references;
 mod results;
@@ -55,11 +56,15 @@ mod _native {
     #[pymodule_export]
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
+    use crate::placement::{MeasuredAverage, choose_server, predicted_time};
+    #[pymodule_export]
     use crate::plain::plain_bytes;
     #[pymodule_export]
     use crate::references::References;
     #[pymodule_export]
-    use crate::servers::{Server, chosen_servers, memory_of_machine, memory_size};
+    use crate::servers::{
+        Server, chosen_servers, credentials_folder, memory_of_machine, memory_size,
+    };
     #[pymodule_export]
     use crate::worker::{Worker, run_spawner};
 
@@ -71,6 +76,10 @@ mod _native {
     /// Version of the wire format.
     #[pymodule_export]
     const WIRE_VERSION: u8 = gridrpc_wire::VERSION;
+
+    /// Bandwidth of a server until it has been measured, bytes per second.
+    #[pymodule_export]
+    const ASSUMED_BANDWIDTH: f64 = gridrpc_placement::ASSUMED_BANDWIDTH;
 
     /// Environment of MPI ranks and of the command that starts them.
     #[pyfunction]

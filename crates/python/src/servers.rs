@@ -70,3 +70,9 @@ pub fn chosen_servers(words: Vec<String>, file: Option<PathBuf>) -> PyResult<Vec
     let chosen = chosen.map_err(|problems| errors::config(&problems.to_string()))?;
     Ok(chosen.into_iter().map(Server).collect())
 }
+
+/// The folder with this user's certificate, unless a URL names another one; None: the user has no home folder.
+#[pyfunction]
+pub fn credentials_folder() -> Option<PathBuf> {
+    gridrpc_config::credentials_folder()
+}

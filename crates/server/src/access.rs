@@ -149,17 +149,16 @@ impl OfferedFunction {
             return Err(denied(RemoteError::InterfaceChanged, message));
         }
         let settings = &module.settings;
-        if let Some(most) = settings.most_queued {
-            let running = u64::from(settings.most_running.unwrap_or(shared.pools.common_workers()));
+        if let Some(most) = settings.most_queued
+            && module.is_full(shared.pools.common_workers())
+        {
             let alive = module.alive();
-            if alive >= running + u64::from(most) {
-                let message = format!(
-                    "the queue of module `{}` is full: {alive} calls run or wait, of at most {most} that wait; try \
-                     again when calls have ended",
-                    module.name
-                );
-                return Err(denied(RemoteError::LimitReached, message));
-            }
+            let message = format!(
+                "the queue of module `{}` is full: {alive} calls run or wait, of at most {most} that wait; try again \
+                 when calls have ended",
+                module.name
+            );
+            return Err(denied(RemoteError::LimitReached, message));
         }
         let unavailable = |error: PoolError| {
             let message = format!("module `{}` is not available: {error}", module.name);

@@ -148,6 +148,14 @@ impl OfferedModule {
     pub fn alive(&self) -> u64 {
         self.alive.load(Ordering::Relaxed)
     }
+
+    /// Whether its queue is full. `common_workers`: workers of the common pool.
+    pub(crate) fn is_full(&self, common_workers: u32) -> bool {
+        let running = self.settings.most_running.unwrap_or(common_workers);
+        self.settings
+            .most_queued
+            .is_some_and(|most| self.alive() >= u64::from(running) + u64::from(most))
+    }
 }
 
 /// All modules.

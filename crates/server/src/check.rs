@@ -7,9 +7,9 @@ use std::path::Path;
 use gridrpc_typed::read_interface;
 
 use crate::config::ServerConfig;
+use crate::http_client::HttpClient;
 use crate::python_check;
 use crate::server::{ServerError, Tls};
-use crate::traces::Collector;
 
 /// Checks certificates, modules, and what workers run. `program`: the `gridrpc` program. Returns what a server would
 /// offer.
@@ -25,9 +25,14 @@ pub fn check(config: &ServerConfig, program: &Path) -> Result<String, ServerErro
         problems.push(error.to_string());
     }
     if let Some(traces) = &config.traces
-        && let Err(error) = Collector::new(traces)
+        && let Err(error) = HttpClient::new(&traces.url, traces.trust())
     {
         problems.push(format!("cannot export traces to {}: {error}", traces.url));
+    }
+    if let Some(directory) = &config.directory
+        && let Err(error) = directory.clients()
+    {
+        problems.push(format!("cannot announce the server to directories: {error}"));
     }
     let in_folders = config.folders.iter().flat_map(|folder| match std::fs::read_dir(folder) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),

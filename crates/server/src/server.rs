@@ -24,6 +24,7 @@ use crate::audit::{AuditError, AuditEvent, AuditLog, AuditRecord};
 use crate::catalogue::{Catalogue, CatalogueError};
 use crate::config::{Network, ServerConfig, TlsConfig};
 use crate::detached::DetachedCalls;
+use crate::directory::Announcer;
 use crate::http::HttpServer;
 use crate::log;
 use crate::named_data::NamedStore;
@@ -139,6 +140,7 @@ pub struct Server {
     detaching: Option<JoinHandle<()>>,
     port: Option<u16>,
     http: Option<HttpServer>,
+    announcer: Option<Announcer>,
     /// Held while the server runs.
     _lock: Flock<fs::File>,
 }
@@ -239,6 +241,16 @@ impl Server {
         if let Some((network, tls)) = network.zip(tls) {
             port = Some(listen(&mut daemon, &network, tls.required()?, &shared)?);
         }
+        let announcer =
+            shared.config.directory.as_ref().zip(port).map(|(directory, port)| {
+                let http = http.as_ref().map(HttpServer::port);
+                let place =
+                    directory.urls.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let what = "cannot announce the server to";
+                Announcer::start(directory, &shared, port, http)
+                    .map_err(|error| ServerError::System { what, place, error })
+            });
+        let announcer = announcer.transpose()?;
         let daemon = Arc::new(Mutex::new(daemon));
         let checks = Checks {
             shared: Arc::clone(&shared),
@@ -253,7 +265,18 @@ impl Server {
             .spawn(move || checks.run())
             .map_err(system("cannot start a thread for", &socket))?;
         let (checking, detaching, _lock) = (Some(checking), Some(detaching), lock);
-        Ok(Server { shared, daemon, stop, checking, detached, detaching, port, http, _lock })
+        Ok(Server {
+            shared,
+            daemon,
+            stop,
+            checking,
+            detached,
+            detaching,
+            port,
+            http,
+            announcer,
+            _lock,
+        })
     }
 
     /// The port for clients of other machines, if it has one.
@@ -289,6 +312,8 @@ impl Server {
     fn close(&mut self) {
         self.stop.request();
         let Some(checking) = self.checking.take() else { return };
+        // Before it is gone, so that clients choose other servers.
+        drop(self.announcer.take());
         // Its panic has been reported where it happened.
         let _ = checking.join();
         if let Some(http) = &mut self.http {

@@ -28,6 +28,29 @@ impl<'t, 'py> Arguments<'t, 'py> {
         Arguments { target, native, views: Vec::new(), callbacks: Vec::new() }
     }
 
+    /// Takes the objects of all parameters, as they are assigned.
+    pub fn take_all(&mut self, objects: &[Option<Bound<'py, PyAny>>]) -> PyResult<Vec<Given>> {
+        let target = self.target;
+        let mut given = Vec::with_capacity(objects.len());
+        for (index, object) in objects.iter().enumerate() {
+            let parameter = target.parameter(index);
+            given.push(match object {
+                None if matches!(parameter.kind, Kind::Callback(_)) => {
+                    let problem = "is missing: give a function to call back";
+                    return Err(target.bad(&parameter.name, problem));
+                }
+                None if target.passed.contains(&(index, false)) => {
+                    return Err(target.bad(&parameter.name, "is missing"));
+                }
+                None => Given::Absent,
+                // As declared in the signature.
+                Some(object) if object.is_none() && target.may_be_left_out(index) => Given::Absent,
+                Some(object) => self.take(index, object)?,
+            });
+        }
+        Ok(given)
+    }
+
     /// Rejects texts with a zero byte, which C would truncate, and empty file names. C programs may pass those, but
     /// here they are a mistake.
     fn check_texts(&self, index: usize, of: Type, texts: &[Option<Vec<u8>>]) -> PyResult<()> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gridrpc_client::Callbacks;
 use gridrpc_core::CallOptions;
 use gridrpc_idl::{Kind, Mode, Parameter};
-use gridrpc_invoke::{CallbackFrame, Given, Landed, Landing, Lending};
+use gridrpc_invoke::{CallSize, CallbackFrame, Given, Landed, Landing, Lending, size_of_call};
 use gridrpc_link::payload::Incoming;
 use gridrpc_typed::dtype;
 use gridrpc_wire::Ranks;
@@ -56,22 +56,7 @@ pub fn make(
     let mut objects = target.assign(args, kwargs)?;
     let outs = assign_out(target, out, &mut objects)?;
     let mut arguments = Arguments::new(target, native);
-    let mut given = Vec::with_capacity(objects.len());
-    for (index, object) in objects.iter().enumerate() {
-        given.push(match object {
-            None if matches!(interface.parameters[index].kind, Kind::Callback(_)) => {
-                let problem = "is missing: give a function to call back";
-                return Err(target.bad(&interface.parameters[index].name, problem));
-            }
-            None if target.passed.contains(&(index, false)) => {
-                return Err(target.bad(&interface.parameters[index].name, "is missing"));
-            }
-            None => Given::Absent,
-            // As declared in the signature.
-            Some(object) if object.is_none() && target.may_be_left_out(index) => Given::Absent,
-            Some(object) => arguments.take(index, object)?,
-        });
-    }
+    let given = arguments.take_all(&objects)?;
     let Arguments { views, callbacks, .. } = arguments;
     // SAFETY: the views hold the arrays in place, with their lengths; they outlive the landing. Python code that
     // changes an array in transit changes the data that is sent, as for any other call.
@@ -110,6 +95,21 @@ pub fn make(
         is_attached: false,
     };
     Ok(Made { request, pending })
+}
+
+/// The size of a call. `native`: the grid to which shared data belongs.
+pub fn call_size(
+    target: &Target,
+    native: &Bound<'_, PyAny>,
+    (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
+) -> PyResult<CallSize> {
+    let objects = target.assign(args, kwargs)?;
+    let mut arguments = Arguments::new(target, native);
+    let given = arguments.take_all(&objects)?;
+    // SAFETY: the views hold the arrays in place, with their lengths.
+    let size = unsafe { size_of_call(target.target.interface(), &given) };
+    drop(arguments);
+    Ok(size)
 }
 
 /// Larger data is copied without the interpreter's lock, bytes.

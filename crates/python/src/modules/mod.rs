@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use crate::buffer::Buffer;
 use crate::errors;
 
-pub use call::{Made, Pending, make};
+pub use call::{Made, Pending, call_size, make};
 pub use chunk::{Bounds, PendingChunk, make_chunk};
 pub use target::Target;
 

@@ -3,6 +3,7 @@
 mod calendar;
 mod call_settings;
 mod defaults;
+mod directory_config;
 mod fault;
 mod grants;
 mod keys;
@@ -17,6 +18,7 @@ mod traces_config;
 pub use calendar::{Period, workers_at};
 pub use call_settings::{CallSettings, Cores, Isolation, Policy, RunAs};
 pub use defaults::Defaults;
+pub use directory_config::DirectoryConfig;
 pub use fault::{ServerFault, ServerProblems};
 pub use grants::{Grants, Modules};
 pub use python_module::{PythonModule, PythonName};

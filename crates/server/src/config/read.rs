@@ -15,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::call_settings::CallSettings;
 use super::defaults::Defaults;
+use super::directory_config::DirectoryConfig;
 use super::fault::{ServerFault, ServerProblems, ServerReport};
 use super::grants::Grants;
 use super::keys::{LONGEST, MOST, distinct, each_key, is_module_name, number, paths, size};
@@ -86,6 +87,8 @@ struct Draft<'d> {
     http_tokens: Option<PathBuf>,
     log: LogFormat,
     traces: Option<TracesConfig>,
+    /// With its position.
+    directory: Option<(usize, DirectoryConfig)>,
     has_tls: bool,
     tls: Option<TlsConfig>,
     workers: WorkersConfig,
@@ -124,6 +127,7 @@ impl<'d> Draft<'d> {
             http_tokens: None,
             log: LogFormat::default(),
             traces: None,
+            directory: None,
             has_tls: false,
             tls: None,
             workers: WorkersConfig {
@@ -197,6 +201,11 @@ impl<'d> Draft<'d> {
             "traces" => {
                 let (folder, variables) = (&self.defaults.folder, &self.defaults.opentelemetry);
                 self.traces = Some(TracesConfig::read(table, at, folder, variables, report));
+            }
+            "directory" => {
+                let (folder, host) = (&self.defaults.folder, &self.defaults.name);
+                let directory = DirectoryConfig::read(table, at, folder, host, report);
+                self.directory = Some((at, directory));
             }
             _ => self.results(table, report),
         }
@@ -424,6 +433,10 @@ impl<'d> Draft<'d> {
                 report.add(*at, ServerFault::WithoutTls { key });
             }
         }
+        report.part = Part::Whole;
+        if let Some((at, _)) = self.directory.as_ref().filter(|_| !self.has_tls) {
+            report.add(*at, ServerFault::WithoutTls { key: "[directory]" });
+        }
         report.part = Part::Table("workers".into());
         if let Some(at) = self.count_at.filter(|_| self.workers.count == 0 && !self.has_hosts) {
             report.add(at, ServerFault::NoWorkers);
@@ -462,6 +475,7 @@ impl<'d> Draft<'d> {
             http,
             log: self.log,
             traces: self.traces,
+            directory: self.directory.map(|(_, directory)| directory),
             name: self.name,
             socket,
             network: self.tls.map(|tls| Network { addresses, port, tls }),
@@ -500,6 +514,7 @@ fn example(table: &str) -> &'static str {
         "audit" => "[audit]",
         "log" => "[log]",
         "traces" => "[traces]",
+        "directory" => "[directory]",
         _ => "[results]",
     }
 }

@@ -1,9 +1,21 @@
 //! Schema: the tables of `server.toml` and their keys.
 
 /// The tables.
-pub(super) const TABLES: [&str; 13] = [
-    "server", "tls", "http", "workers", "modules", "python", "everyone", "users", "groups",
-    "audit", "results", "log", "traces",
+pub(super) const TABLES: [&str; 14] = [
+    "server",
+    "tls",
+    "http",
+    "workers",
+    "modules",
+    "python",
+    "everyone",
+    "users",
+    "groups",
+    "audit",
+    "results",
+    "log",
+    "traces",
+    "directory",
 ];
 
 /// `[server]`
@@ -72,3 +84,5 @@ pub(super) const RESULTS: &[&str] = &["keep_days", "bytes"];
 pub(super) const LOG: &[&str] = &["format"];
 /// `[traces]`
 pub(super) const TRACES: &[&str] = &["endpoint", "authority", "service", "ratio"];
+/// `[directory]`
+pub(super) const DIRECTORY: &[&str] = &["urls", "address", "credentials", "interval", "speed"];

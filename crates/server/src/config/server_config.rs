@@ -8,6 +8,7 @@ use std::time::Duration;
 use gridrpc_config::HostGroup;
 
 use super::call_settings::{CallSettings, RunAs};
+use super::directory_config::DirectoryConfig;
 use super::grants::Grants;
 use super::python_module::PythonModule;
 use super::traces_config::TracesConfig;
@@ -76,6 +77,8 @@ pub struct ServerConfig {
     pub log: LogFormat,
     /// Export of traces; none: no traces.
     pub traces: Option<TracesConfig>,
+    /// Announcements to directories; none: the server is not announced.
+    pub directory: Option<DirectoryConfig>,
 }
 
 /// Format of the server's own log.

@@ -10,6 +10,7 @@ use toml::de::DeTable;
 use super::fault::ServerReport;
 use super::keys::each_key;
 use super::schema;
+use crate::http_client::Trust;
 
 /// Default of `endpoint`.
 pub(super) const TRACES_ENDPOINT: &str = "http://localhost:4318";
@@ -42,6 +43,11 @@ pub struct Sampler {
 }
 
 impl TracesConfig {
+    /// How the collector proves who it is.
+    pub(crate) fn trust(&self) -> Trust<'_> {
+        self.authority.as_deref().map_or(Trust::System, Trust::Authority)
+    }
+
     /// Reads the table. Paths start at the `folder` of the file. `environment`: the variables `OTEL_*`.
     pub(super) fn read(
         table: &DeTable<'_>,

@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::config::{Sampler, TracesConfig};
+use crate::http_client::HttpClient;
 use crate::log;
-use crate::traces::collector::Collector;
 use crate::traces::ended_span::EndedSpan;
 use crate::traces::otlp::{
     ExportTraces, InstrumentationScope, Resource, ResourceSpans, ScopeSpans, text, whole,
@@ -71,7 +71,7 @@ impl Tracer {
         let (exporting, finished) = sync_channel::<()>(0);
         let counts = Arc::<SpanCounts>::default();
         let exporter = Exporter {
-            collector: Collector::new(config)?,
+            collector: HttpClient::new(&config.url, config.trust())?,
             resource: Resource {
                 attributes: vec![
                     text("service.name", &config.service),
@@ -120,7 +120,7 @@ impl Tracer {
 
 /// The state of the thread.
 struct Exporter {
-    collector: Collector,
+    collector: HttpClient,
     resource: Resource,
     counts: Arc<SpanCounts>,
     /// Whether the last request failed.
@@ -160,8 +160,11 @@ impl Exporter {
     async fn export(&mut self, batch: Vec<EndedSpan>) {
         let count = batch.iter().map(EndedSpan::count).sum();
         let body = self.body(batch);
-        let posted = match timeout(TIMEOUT, self.collector.post(body)).await {
-            Ok(posted) => posted.map_err(|error| error.to_string()),
+        let post = self.collector.post("application/x-protobuf", body);
+        let posted = match timeout(TIMEOUT, post).await {
+            Ok(Ok((status, _))) if status.is_success() => Ok(()),
+            Ok(Ok((status, _))) => Err(format!("the collector answered {status}")),
+            Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("the collector took longer than {} s", TIMEOUT.as_secs())),
         };
         let counted = if posted.is_ok() { &self.counts.exported } else { &self.counts.dropped };

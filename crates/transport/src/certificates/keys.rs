@@ -63,7 +63,9 @@ impl UserKeys {
         Ok(UserKeys { config: Arc::new(config), validity: credentials.validity })
     }
 
-    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+    /// TLS 1.3 with the user's certificate, which verifies the server's.
+    #[must_use]
+    pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 

@@ -54,6 +54,30 @@ fn an_empty_file_has_the_defaults() {
 }
 
 #[test]
+fn a_server_is_announced_at_its_name_and_port() {
+    let directory =
+        |text: &str| config(&format!("{TLS}[directory]\nurls = 'https://a:1/'\n{text}"));
+    let directory = |text: &str| directory(text).directory.unwrap();
+    let plain = directory("");
+    assert_eq!(plain.urls, ["https://a:1/announce"]);
+    assert_eq!((plain.host.as_str(), plain.port), ("here", None));
+    let elsewhere = directory("address = '[::1]:99'\nspeed = 5");
+    assert_eq!((elsewhere.host.as_str(), elsewhere.port), ("::1", Some(99)));
+    assert_eq!((elsewhere.speed, directory("address = '::1'").port), (5.0, None));
+    let wrong = "[directory]\naddress = '/run/socket'\nspeed = 0\ninterval = 0";
+    let problems = read(wrong, "server.toml", &defaults()).unwrap_err().to_string();
+    for part in [
+        "`[directory]` needs a table [tls]",
+        "no `urls`",
+        "HOST:PORT",
+        "above 0",
+        "`interval` is 0",
+    ] {
+        assert!(problems.contains(part), "{part}: {problems}");
+    }
+}
+
+#[test]
 fn the_socket_is_where_other_users_reach_it_if_there_is_such_a_place() {
     let defaults = Defaults { sockets: Some("/run/gridrpc".into()), ..defaults() };
     let socket = |text| read(text, "server.toml", &defaults).unwrap().socket;

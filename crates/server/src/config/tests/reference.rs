@@ -36,6 +36,7 @@ fn it_has_a_row_for_each_key() {
         ("`[results]`", schema::RESULTS),
         ("`[log]`", schema::LOG),
         ("`[traces]`", schema::TRACES),
+        ("`[directory]`", schema::DIRECTORY),
     ];
     for (heading, keys) in sections {
         let names: Vec<&str> = rows(heading).iter().map(|(key, _)| *key).collect();
@@ -82,6 +83,12 @@ fn its_defaults_are_right() {
     assert_eq!(traces.url, format!("{endpoint}/v1/traces").as_str());
     assert_eq!(default("`[traces]`", "service"), traces.service);
     assert_eq!(default("`[traces]`", "ratio"), format!("{:.1}", traces.sampler.ratio));
+    let tls = "[tls]\ncertificate = 'c'\nkey = 'k'\nauthority = 'a'\n";
+    let directory = config(&format!("{tls}[directory]\nurls = 'https://a:1'")).directory.unwrap();
+    let interval = number(default("`[directory]`", "interval"));
+    assert_eq!(interval, directory.interval.as_secs());
+    let speed = default("`[directory]`", "speed").parse::<f64>().unwrap();
+    assert_eq!(speed, directory.speed);
     assert_eq!(number(default("`[workers]`", "idle")), IDLE.as_secs());
     assert_eq!(size(default("`[audit]`", "size")), AUDIT_SIZE);
     assert_eq!(number(default("`[audit]`", "keep")), u64::from(AUDIT_KEEP));

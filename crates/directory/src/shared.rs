@@ -1,0 +1,120 @@
+//! State of a directory that its connections share.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use gridrpc_server::directory::{Announced, Announcement};
+use gridrpc_server::log;
+use gridrpc_sys::lock;
+use gridrpc_transport::certificates::Revocations;
+
+use crate::registry::{AnnouncementError, Registry};
+use crate::store::Store;
+
+/// How a directory runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of its file.
+    pub state: PathBuf,
+    /// Addresses to listen at.
+    pub addresses: Vec<IpAddr>,
+    /// Port; 0: any.
+    pub port: u16,
+    /// Folder with the directory's certificate; none: connections are not encrypted.
+    pub credentials: Option<PathBuf>,
+    /// List of revoked certificates.
+    pub revoked: Option<PathBuf>,
+    /// The group of users who announce servers; none: all users may.
+    pub announcers: Option<String>,
+    /// Whether everyone may read, without a certificate.
+    pub is_public: bool,
+}
+
+/// The state that all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) revocations: Revocations,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    registry: Registry,
+    store: Store,
+    /// Whether the last change was not written.
+    has_failed: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        options: Options,
+        revocations: Revocations,
+        registry: Registry,
+        store: Store,
+    ) -> Shared {
+        let state = Mutex::new(State { registry, store, has_failed: false });
+        Shared { options, revocations, started: Instant::now(), state }
+    }
+
+    /// Time since the directory started.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Reads from the registry.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Registry, Duration) -> T) -> T {
+        read(&lock(&self.state).registry, self.now())
+    }
+
+    /// A server announces its state. The file is written when its modules have changed.
+    pub(crate) fn announce(
+        &self,
+        announcement: Announcement,
+        user: &str,
+    ) -> Result<Announced, AnnouncementError> {
+        let (address, is_leaving) = (announcement.address.clone(), announcement.is_leaving);
+        let has_interfaces = !announcement.interfaces.is_empty();
+        let mut state = lock(&self.state);
+        let (announced, has_changed) = state.registry.announce(announcement, user, self.now())?;
+        if has_changed || has_interfaces {
+            let State { registry, store, .. } = &mut *state;
+            let written = match registry.entry(&address) {
+                Some(entry) => store.keep(entry, registry),
+                None => store.forget(&[address.clone()], &[]),
+            };
+            state.report(written);
+            let what =
+                if is_leaving { "a server has left" } else { "a server announces functions" };
+            log::info(what, &[("address", &address)]);
+        }
+        Ok(announced)
+    }
+
+    /// Forgets old servers, and reads the list of revoked certificates again.
+    pub(crate) fn check(&self) {
+        self.revocations.refresh();
+        let mut state = lock(&self.state);
+        let (addresses, hashes) = state.registry.expire(self.now());
+        if !addresses.is_empty() || !hashes.is_empty() {
+            let written = state.store.forget(&addresses, &hashes);
+            state.report(written);
+        }
+    }
+}
+
+impl State {
+    /// Logs the first failure of several: without its file the directory continues.
+    fn report(&mut self, written: rusqlite::Result<()>) {
+        if let Err(error) = &written
+            && !self.has_failed
+        {
+            let what = "cannot write the file of the directory: a restart forgets the changes";
+            log::warning(what, &[("reason", error)]);
+        }
+        self.has_failed = written.is_err();
+    }
+}

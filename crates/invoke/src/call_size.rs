@@ -1,0 +1,85 @@
+//! Size of a call: its bytes and operations, from its arguments.
+
+use gridrpc_idl::{Function, Kind, Mode, extents};
+
+use crate::argument::Given;
+use crate::sizes::{Known, known_scalars};
+
+/// Bytes of a scalar in a message.
+const SCALAR: u64 = 8;
+
+/// Bytes and operations of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CallSize {
+    /// Bytes of the arguments.
+    pub bytes_in: u64,
+    /// Bytes of the results.
+    pub bytes_out: u64,
+    /// Operations, by `CalcOrder`; none: the interface has no such expression, or it has no value here.
+    pub operations: Option<f64>,
+}
+
+/// The size of a call with these arguments. Arguments that do not fit count as nothing: preparing the call reports them.
+///
+/// # Safety
+/// Arrays without a known length must be as long as the interface says.
+#[must_use]
+pub unsafe fn size_of_call(function: &Function, given: &[Given]) -> CallSize {
+    let Ok(scalars) = known_scalars(function, given) else { return CallSize::default() };
+    let known = Known { function, given, scalars: &scalars };
+    let mut size = CallSize::default();
+    for (index, (parameter, given)) in function.parameters.iter().zip(given).enumerate() {
+        let bytes = match (&parameter.kind, given) {
+            (_, Given::Texts(texts)) => {
+                texts.iter().flatten().map(|text| text.len() as u64 + SCALAR).sum()
+            }
+            (Kind::Scalar(_), _) => SCALAR,
+            (Kind::Array { element, .. }, _) => {
+                extents(function, index, &known).map_or(0, |extents| {
+                    let selected = extents.iter().map(gridrpc_idl::Extent::selected);
+                    let count = selected.fold(1, u64::saturating_mul);
+                    count.saturating_mul(element.size().unwrap_or(1) as u64)
+                })
+            }
+            (Kind::Callback(_), _) => 0,
+        };
+        if matches!(parameter.mode, Mode::In | Mode::InOut) {
+            size.bytes_in = size.bytes_in.saturating_add(bytes);
+        }
+        if matches!(parameter.mode, Mode::Out | Mode::InOut) {
+            size.bytes_out = size.bytes_out.saturating_add(bytes);
+        }
+    }
+    size.operations = function.cost.as_ref().and_then(|cost| cost.cost(&known).ok());
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use gridrpc_typed::Scalar;
+
+    use super::*;
+
+    #[test]
+    fn arrays_and_operations_follow_from_scalars() {
+        let source = "Module m; Define solve(IN int n, IN double eps, INOUT double a[n][n], OUT int p[n]) \
+                      CalcOrder 2 * n ^ 3 / eps { }";
+        let module = gridrpc_idl::parse(source).module.unwrap();
+        let function = &module.functions[0];
+        let given = [
+            Given::Scalar(Scalar::Int(10)),
+            Given::Scalar(Scalar::Float(0.5)),
+            Given::Absent,
+            Given::Absent,
+        ];
+        // SAFETY: there are no arrays.
+        let size = unsafe { size_of_call(function, &given) };
+        assert_eq!(size.bytes_in, 8 + 8 + 800);
+        assert_eq!(size.bytes_out, 800 + 40);
+        assert_eq!(size.operations, Some(4000.0));
+        let absent = [Given::Absent, Given::Absent, Given::Absent, Given::Absent];
+        // SAFETY: there are no arrays.
+        let unknown = unsafe { size_of_call(function, &absent) };
+        assert_eq!((unknown.bytes_out, unknown.operations), (0, None));
+    }
+}

@@ -1,0 +1,137 @@
+//! Choice among servers.
+
+use std::str::FromStr;
+
+use crate::prediction::{Candidate, Work};
+
+/// How the server of a call is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// The least predicted time.
+    #[default]
+    LeastTime,
+    /// The least load.
+    LeastLoad,
+    /// One after the other.
+    RoundRobin,
+    /// Any, with the same probability.
+    Random,
+    /// The server that has most of the arguments; among several, the least predicted time.
+    DataLocality,
+}
+
+impl Policy {
+    /// The names of all policies.
+    pub const NAMES: [&str; 5] =
+        ["least-time", "least-load", "round-robin", "random", "data-locality"];
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Policy, String> {
+        const ALL: [Policy; 5] = [
+            Policy::LeastTime,
+            Policy::LeastLoad,
+            Policy::RoundRobin,
+            Policy::Random,
+            Policy::DataLocality,
+        ];
+        let known = Policy::NAMES.iter().position(|known| *known == name);
+        known.map(|index| ALL[index]).ok_or_else(|| {
+            format!("there is no policy `{name}`: write one of {}", Policy::NAMES.join(", "))
+        })
+    }
+}
+
+/// The index of the server for a call; none: all are full, or there is none. `draw`: the number of the call for
+/// `RoundRobin`, a random number for `Random`.
+#[must_use]
+pub fn choose(policy: Policy, work: &Work, servers: &[Candidate], draw: u64) -> Option<usize> {
+    let free = || servers.iter().enumerate().filter(|(_, server)| !server.is_full);
+    let time = |server: &Candidate| server.predict(work).total();
+    let least = |by: &dyn Fn(&Candidate) -> f64| {
+        free().min_by(|(_, one), (_, other)| by(one).total_cmp(&by(other))).map(|(index, _)| index)
+    };
+    match policy {
+        Policy::LeastTime => least(&time),
+        Policy::LeastLoad => least(&|server| server.load),
+        Policy::RoundRobin | Policy::Random => {
+            let count = free().count() as u64;
+            let turn = draw.checked_rem(count)?;
+            free().nth(turn as usize).map(|(index, _)| index)
+        }
+        Policy::DataLocality => {
+            let there = |server: &Candidate| server.bytes_there.min(work.bytes_in);
+            let order = |one: &Candidate, other: &Candidate| {
+                there(other).total_cmp(&there(one)).then(time(one).total_cmp(&time(other)))
+            };
+            free().min_by(|(_, one), (_, other)| order(one, other)).map(|(index, _)| index)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Work = Work { bytes_in: 8e6, bytes_out: 8e3, operations: 1e9 };
+    const FAST: Candidate = Candidate {
+        speed: 4e9,
+        load: 0.0,
+        bandwidth_in: 1e6,
+        bandwidth_out: 1e6,
+        bytes_there: 0.0,
+        is_full: false,
+    };
+    const NEAR: Candidate =
+        Candidate { speed: 1e9, load: 0.5, bandwidth_in: 1e8, bandwidth_out: 1e8, ..FAST };
+    const FULL: Candidate = Candidate { speed: 1e12, is_full: true, ..NEAR };
+
+    fn chosen(policy: Policy, servers: &[Candidate], draw: u64) -> Option<usize> {
+        choose(policy, &WORK, servers, draw)
+    }
+
+    #[test]
+    fn transfers_and_computing_both_count() {
+        assert_eq!(chosen(Policy::LeastTime, &[FULL, FAST, NEAR], 0), Some(2));
+        let large = Work { operations: 1e12, ..WORK };
+        assert_eq!(choose(Policy::LeastTime, &large, &[FULL, FAST, NEAR], 0), Some(1));
+        let busy = Candidate { load: 9.0, ..FAST };
+        assert_eq!(choose(Policy::LeastTime, &large, &[busy, NEAR], 0), Some(1));
+    }
+
+    #[test]
+    fn other_policies_ignore_the_predicted_time() {
+        assert_eq!(chosen(Policy::LeastLoad, &[NEAR, FULL, FAST], 0), Some(2));
+        let turns = (0..4).map(|turn| chosen(Policy::RoundRobin, &[NEAR, FULL, FAST], turn));
+        assert_eq!(turns.collect::<Vec<_>>(), [Some(0), Some(2), Some(0), Some(2)]);
+        assert_eq!(chosen(Policy::Random, &[NEAR, FULL, FAST], u64::MAX), Some(2));
+        let has_data = Candidate { bytes_there: 8e6, load: 99.0, ..FAST };
+        assert_eq!(chosen(Policy::DataLocality, &[NEAR, has_data], 0), Some(1));
+        assert_eq!(chosen(Policy::DataLocality, &[FAST, NEAR], 0), Some(1));
+    }
+
+    #[test]
+    fn without_a_free_server_there_is_no_choice() {
+        for name in Policy::NAMES {
+            let policy = name.parse().unwrap();
+            assert_eq!(chosen(policy, &[], 7), None, "{name}");
+            assert_eq!(chosen(policy, &[FULL, FULL], 7), None, "{name}");
+            assert_eq!(chosen(policy, &[FULL, FAST], 7), Some(1), "{name}");
+        }
+    }
+
+    #[test]
+    fn lying_figures_are_not_the_best_ones() {
+        let lying = Candidate { speed: f64::NAN, ..FAST };
+        assert_eq!(chosen(Policy::LeastTime, &[lying, NEAR], 0), Some(1));
+        assert_eq!(chosen(Policy::LeastTime, &[lying, lying], 0), Some(0));
+    }
+
+    #[test]
+    fn an_unknown_policy_lists_those_that_exist() {
+        let error = "fastest".parse::<Policy>().unwrap_err();
+        assert!(error.contains("`fastest`") && error.contains("least-time"), "{error}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Announcements of a server to directories, which help clients to choose among servers.
+
+mod announcement;
+mod announcer;
+
+pub use announcement::{Announced, AnnouncedModule, Announcement};
+pub(crate) use announcer::Announcer;
