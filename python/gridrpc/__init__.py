@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gridrpc._config import Config
     from gridrpc._current import CurrentGrid, NestedCall, current_grid
     from gridrpc._detached import DetachedCall
+    from gridrpc._directory import Prediction
     from gridrpc._executor import Executor
     from gridrpc._frozen import freeze_support
     from gridrpc._grid import Grid
@@ -100,6 +101,7 @@ __all__ = [
     "NotTrusted",
     "ObjectLost",
     "OutcomeUnknown",
+    "Prediction",
     "Profile",
     "ProtocolError",
     "RanksLost",
@@ -144,6 +146,7 @@ _HOMES = {
     "Journal": "_journal",
     "ModuleFunction": "_modules",
     "NestedCall": "_current",
+    "Prediction": "_directory",
     "Profile": "_profile",
     "RemoteObject": "_modules",
     "Shared": "_shared",

@@ -40,6 +40,12 @@ class Config:
     servers: tuple[str, ...] = ()
     """Servers with workers: URLs such as "ssh://node1", or names of servers in the configuration
     file; if empty, all servers of the file."""
+    directory: tuple[str, ...] = ()
+    """URLs of directories that know the servers, such as "https://directory.example.org:7713". Each
+    call goes to the server that suits it best; the grid has no workers and servers of its own."""
+    policy: str = "least-time"
+    """How the server of a call is chosen among those of a `directory`: "least-time", "least-load",
+    "round-robin", "random" or "data-locality"."""
     memory: int | str = ""
     """Memory of this machine that calls may ask for, such as "64 GB"; empty: all that it has."""
     resources: dict[str, int] = field(default_factory=dict)
@@ -99,10 +105,15 @@ class Config:
         hints = get_type_hints(type(self))
         for one in fields(self):
             _check(one.name, getattr(self, one.name), hints[one.name])
+        if self.directory and (self.workers or self.servers):
+            raise ConfigError(
+                "a grid with a `directory` has no `workers` and no `servers`: leave them out"
+            )
 
     def resolved(self) -> Config:
         """The same with the number of workers filled in."""
-        return self if self.workers or self.servers else replace(self, workers=processors())
+        has_others = self.workers or self.servers or self.directory
+        return self if has_others else replace(self, workers=processors())
 
 
 def processors() -> int:

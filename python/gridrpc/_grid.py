@@ -36,6 +36,7 @@ from gridrpc.errors import ConfigError, GridClosed, forked
 
 if TYPE_CHECKING:
     from gridrpc._detached import DetachedCall
+    from gridrpc._directory import Directory, Policy
     from gridrpc._initializer import Initializer
     from gridrpc._journal import Journal
     from gridrpc._named_data import NamedData, SharedName
@@ -64,7 +65,11 @@ class Grid:
     servers; `worker`: "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files
     of compiled modules, and folders with them; `preload`: modules that workers have loaded before
     they count as ready; `initializer`: a function that each worker calls
-    with `initargs` before its first call. Arguments take precedence over the file.
+    with `initargs` before its first call; `directory`: URLs of directories, such as
+    "https://directory.example.org:7713", which know servers: each call of a module's function goes
+    to one of them; `policy`: how it is chosen, by default the least predicted time: "least-load",
+    "round-robin", "random", "data-locality", or a function that gets a list of `Prediction` and
+    returns one. Arguments take precedence over the file.
 
     The constructor does not wait until the workers have started. Raises ConfigError, and
     NestingError in a worker that is importing a module.
@@ -82,9 +87,17 @@ class Grid:
         servers: str | Iterable[str] | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: Iterable[Any] = (),
+        directory: str | Iterable[str] | None = None,
+        policy: Policy | None = None,
         **settings: Any,
     ) -> None:
         arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
+        if directory is not None:
+            arguments["directory"] = (
+                (directory,) if isinstance(directory, str) else tuple(directory)
+            )
+        if isinstance(policy, str):
+            arguments["policy"] = policy
         if modules is not None:
             arguments["modules"] = _places(modules)
         if preload is not None:
@@ -98,6 +111,11 @@ class Grid:
         self.config = load(config, arguments)
         check_program()
         check_imports()
+        self._directory: Directory | None = None
+        if self.config.directory:
+            from gridrpc._directory import Directory
+
+            self._directory = Directory(self.config.directory, policy or self.config.policy)
         #: What each worker runs first.
         self._initializer: Initializer | None = None
         if initializer is not None:
@@ -107,14 +125,38 @@ class Grid:
         servers = servers_of(self.config, config)
         found = servers.get("servers", ())
         #: Whether names of functions mean Python's; servers of others offer functions of modules.
-        self._names_are_python = self._runs_python and (
-            self.config.workers > 0 or not found or not all(one.only_offers for one in found)
+        self._names_are_python = (
+            self._runs_python
+            and not self.config.directory
+            and (self.config.workers > 0 or not found or not all(one.only_offers for one in found))
         )
         #: Whether calls may run elsewhere, and so belong to a trace.
         self._has_servers = bool(found)
         #: Whether calls of callables need no further look.
         self._is_local = self._names_are_python and not self._has_servers
-        self._native = _native.Grid(
+        self._native = self._open(servers)
+        self._functions = Functions(
+            self._native,
+            self._runs_python,
+            workers_have_path=not any(one.is_session for one in found),
+        )
+        self._targets: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
+        self._dispatcher = Dispatcher()
+        #: Whether arguments may refer to shared data, or to calls.
+        self._refers = False
+        #: Whether calls run at one server alone, which can keep data under names.
+        self._keeps_data = self.config.workers == 0 and len(found) == 1 and found[0].is_server
+        self._closed = False
+        #: Whether this process is a child of the one that opened the grid.
+        self._forked = False
+        _open.add(self)
+        _tell("opened", self)
+
+    def _open(self, servers: dict[str, Any]) -> _native.Grid:
+        """The native grid; with a directory, the grids of the servers in its place."""
+        if self._directory is not None:
+            return self._directory.grids()
+        return _native.Grid(
             compiled=self._modules,
             preload=list(self.config.preload),
             runs_python=self._runs_python,
@@ -133,22 +175,6 @@ class Grid:
             **launch(self.config, self._initializer.path if self._initializer else None),
             **servers,
         )
-        self._functions = Functions(
-            self._native,
-            self._runs_python,
-            workers_have_path=not any(one.is_session for one in found),
-        )
-        self._targets: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
-        self._dispatcher = Dispatcher()
-        #: Whether arguments may refer to shared data, or to calls.
-        self._refers = False
-        #: Whether calls run at one server alone, which can keep data under names.
-        self._keeps_data = self.config.workers == 0 and len(found) == 1 and found[0].is_server
-        self._closed = False
-        #: Whether this process is a child of the one that opened the grid.
-        self._forked = False
-        _open.add(self)
-        _tell("opened", self)
 
     def submit(
         self,
@@ -334,7 +360,10 @@ class Grid:
         checked_ranks(ranks)
         known = self._targets.get((name, options, ranks))
         if known is None or known.has_changed:
-            known = ModuleFunction(self, name, options=options, ranks=ranks, server=server)
+            if self._directory is not None:
+                known = self._directory.function(self, name, options, ranks)
+            else:
+                known = ModuleFunction(self, name, options=options, ranks=ranks, server=server)
             self._targets[name, options, ranks] = known
         return known
 
@@ -571,10 +600,11 @@ class Grid:
             if spread:
                 function, options = Spread(function), options._replace(single=True)
             sender = PythonSender(self, function, options, chunk != 1)
+        elsewhere = self.config.servers or self.config.directory
         grain = Grain(
             None if chunk == "auto" else chunk,
-            self._native.workers if self.config.servers else lambda: self.config.workers,
-            MANY if self.config.servers else processors(),
+            self._native.workers if elsewhere else lambda: self.config.workers,
+            MANY if elsewhere else processors(),
             total,
             self.config.max_queued_bytes,
             sender.costs,
@@ -659,7 +689,7 @@ class Grid:
         return self._native.workers()
 
     def hosts(self) -> list[HostState]:
-        """The states of the hosts of all servers."""
+        """The states of the hosts of all servers; with a directory, of those in use."""
         return [HostState(*told) for told in self._native.hosts()]
 
     def stats(self) -> GridStats:

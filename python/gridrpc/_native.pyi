@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
 from threading import Condition
 from types import GenericAlias
 from typing import Any, Final, Generic, Self, TypeVar, final
@@ -57,6 +58,7 @@ __all__ = [
     "wait_for_held",
 ]
 
+ASSUMED_BANDWIDTH: Final[float]
 THREAD_VARIABLES: Final[list[str]]
 WIRE_VERSION: Final[int]
 
@@ -105,6 +107,24 @@ class Server:
     def only_offers(self) -> bool: ...
     @property
     def is_server(self) -> bool: ...
+
+def credentials_folder() -> Path | None: ...
+def choose_server(
+    policy: str,
+    call: tuple[float, float, float],
+    servers: list[tuple[float, float, float, float, float, bool]],
+    draw: int,
+) -> int | None: ...
+def predicted_time(
+    call: tuple[float, float, float], server: tuple[float, float, float, float, float, bool]
+) -> tuple[float, float, float]: ...
+
+@final
+class Average:
+    def __new__(cls) -> Average: ...
+    def add(self, value: float) -> None: ...
+    @property
+    def value(self) -> float | None: ...
 
 def chosen_servers(
     words: Sequence[str], file: str | os.PathLike[str] | None = None
@@ -350,6 +370,9 @@ class Grid:
     ) -> str: ...
     def attach(self, owner: _PythonGrid, modules: Modules, id: str) -> Call[Any]: ...
     def detached_calls(self) -> list[tuple[str, str, str, int]]: ...
+    def call_size(
+        self, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any] | None
+    ) -> tuple[int, int, float | None]: ...
     def call_target(
         self,
         owner: _PythonGrid,

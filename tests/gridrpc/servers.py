@@ -134,11 +134,12 @@ class Authority:
         self.hosts: tuple[str, ...] = ("localhost", "127.0.0.1")
 
     def server(self) -> Path:
-        """The folder with the credentials of a server."""
+        """The folder with the credentials of all servers with the names `hosts`."""
         hosts = self.hosts
         folder = self._users / f"server-{hosts[0]}"
-        names = [word for host in hosts for word in ("--host", host)]
-        program("ca", "server", "lab", *names, "--out", folder, "--folder", self.folder)
+        if not folder.exists():
+            names = [word for host in hosts for word in ("--host", host)]
+            program("ca", "server", "lab", *names, "--out", folder, "--folder", self.folder)
         return folder
 
     def user(self, name: str, *groups: str) -> Path:
