@@ -5,16 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import cycle, pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+import gridrpc
 from clients_cases import HEADER, QUIET, call_of, case_of, sample_of, steady, write_folder
 from golden import same_as_golden
 from gridbench.errors import InputError
+from gridbench.linpack.clients.client import Client, ClientOrder
 from gridbench.linpack.clients.document import document_of
 from gridbench.linpack.clients.experiment import ClientsExperiment
 from gridbench.linpack.clients.observation import with_enqueue
@@ -29,6 +36,7 @@ from gridbench.linpack.clients.record import (
     is_flat,
 )
 from gridbench.linpack.options import ClientsParameters
+from gridbench.linpack.solve import RemoteSolver
 from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page
 from gridbench.pages.terminal import print_document
@@ -146,6 +154,74 @@ def test_of_calls_that_an_entry_fits_the_first_to_return_has_it() -> None:
     long, short = (replace(call_of(n, 0.0, 4.0 - 2 * n), enqueue=None) for n in range(2))
     found = with_enqueue([long, short], [(0.01, 1.81), (0.02, 3.61)], 0.0)
     assert [call.enqueue for call in found] == [0.02, 0.01]
+
+
+# ---- A client
+
+
+class FakeCall:
+    """A call that is answered at once."""
+
+    profile = SimpleNamespace(calc_in=math.nan, calc_out=math.nan, clock_error=0.25)
+
+    def cancel(self) -> None:
+        """It is gone."""
+
+
+class FakeSolver:
+    """Its calls end as they are told to, and take so long."""
+
+    def __init__(self, endings: Sequence[object], seconds: float = 0.0) -> None:
+        self.b = np.ones(2)
+        self.x = np.full(2, 0.5)
+        self.info = 0
+        self._endings = cycle(endings)
+        self._seconds = seconds
+
+    def submit(self) -> FakeCall:
+        return FakeCall()
+
+    def take(self, call: FakeCall, timeout: float) -> None:
+        assert (call.profile.clock_error, timeout) == (0.25, 300.0)
+        time.sleep(self._seconds)
+        ending = next(self._endings)
+        if isinstance(ending, Exception):
+            raise ending
+        self.x[...] = ending
+
+
+def client_of(solver: FakeSolver, step: float, probability: float = 1.0) -> Client:
+    order = ClientOrder(
+        client=3, server="", step=step, phase=0.0, probability=probability, seed="1", timeout=300.0
+    )
+    return Client(order, cast("RemoteSolver", solver))
+
+
+def test_a_client_says_how_each_call_ended() -> None:
+    solver = FakeSolver([0.5, 0.6, gridrpc.WorkerLost("gone"), TimeoutError()])
+    start = time.monotonic()
+    calls = client_of(solver, 0.01).run(start, start + 1.0)[:4]
+    assert [call["ending"] for call in calls] == ["ok", "wrong", "error", "lost"]
+    assert [call.get("why", "") for call in calls] == ["", "", "gone", "no result after 300 s"]
+    assert ["complete" in call for call in calls] == [True, True, True, False]
+    assert all(call["client"] == 3 and "dequeue" not in call for call in calls)
+    assert calls[0]["clock_error"] == 0.25
+
+
+def test_steps_that_come_during_a_call_are_left_out() -> None:
+    start = time.monotonic()
+    calls = client_of(FakeSolver([0.5], seconds=0.25), 0.1).run(start, start + 0.8)
+    # At 0, 0.3 and 0.6 s, or later where the machine is busy, but at a step in any case.
+    assert 1 <= len(calls) <= 3
+    assert calls[0]["submit"] < 0.25
+    gaps = [b["submit"] - a["submit"] for a, b in pairwise(calls)]
+    assert all(gap > 0.25 for gap in gaps)
+
+
+def test_a_client_calls_with_its_probability() -> None:
+    start = time.monotonic()
+    calls = client_of(FakeSolver([0.5]), 0.001, probability=0.25).run(start, start + 0.5)
+    assert len(calls) < 250
 
 
 # ---- The paper

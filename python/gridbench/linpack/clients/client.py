@@ -61,7 +61,7 @@ def main(descriptor: str) -> None:
             if solver.info or not solver.residual() < _LARGEST_RESIDUAL:
                 channel.send({"error": f"the first solution is wrong, info {solver.info}"})
                 return
-            client = _Client(order, solver)
+            client = Client(order, solver)
             channel.send({"ready": True})
             begin = channel.receive()
             channel.send({"calls": client.run(begin["start"], begin["until"])})
@@ -69,7 +69,9 @@ def main(descriptor: str) -> None:
         channel.send({"error": str(error)})
 
 
-class _Client:
+class Client:
+    """The calls of a client."""
+
     def __init__(self, order: ClientOrder, solver: RemoteSolver) -> None:
         self._order = order
         self._solver = solver
