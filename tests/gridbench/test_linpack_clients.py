@@ -41,6 +41,7 @@ from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page
 from gridbench.pages.terminal import print_document
 from gridbench.results.table import measures_of
+from gridbench.statistics.interval import Interval
 from judging import DISTURBED, judged, outcomes
 from running import REPOSITORY
 
@@ -123,11 +124,24 @@ def test_memory_is_judged_in_long_cases_only() -> None:
 
     assert growth_of(soak(60.0, 0)) is None
     assert is_flat(soak(60.0, 0)) is None
-    assert growth_of(soak(600.0, 0)) == 0
-    # From the middle of the second quarter, 37, to that of the last, 87: 50 samples.
-    assert growth_of(soak(600.0, 1 << 20)) == near(50 << 20)
-    assert is_flat(soak(600.0, 1 << 17)) is True
+    assert growth_of(soak(600.0, 0)) == Interval(0.0, 0.0, 0.0)
+    growth = growth_of(soak(600.0, 1 << 20))
+    assert growth is not None
+    # From the second of nine parts, which begins with sample 11, to the last: 88 MB.
+    assert growth.value == near(88 << 20)
+    assert growth.high - growth.low < 1
+    assert is_flat(soak(600.0, 1 << 16)) is True
     assert is_flat(soak(600.0, 1 << 20)) is False
+
+
+def test_memory_that_goes_up_and_down_does_not_grow() -> None:
+    sizes = [(100 + 80 * math.sin(n / 5)) * (1 << 20) for n in range(120)]
+    samples = [replace(sample_of(5.0 * n), memory=round(size)) for n, size in enumerate(sizes)]
+    case = case_of([call_of(0, 0.0, 1.0)], seconds=600.0, samples=tuple(samples))
+    assert is_flat(case) is True
+    growth = growth_of(case)
+    assert growth is not None
+    assert growth.low < 0 < growth.high
 
 
 # ---- When the server accepted a call
@@ -150,7 +164,7 @@ def test_an_entry_that_fits_no_call_leaves_it_unknown() -> None:
     assert with_enqueue(calls, [(1.15, 2.0)], 0.1)[0].enqueue == 1.1
 
 
-def test_of_calls_that_an_entry_fits_the_first_to_return_has_it() -> None:
+def test_of_calls_that_an_entry_fits_the_nearest_has_it() -> None:
     long, short = (replace(call_of(n, 0.0, 4.0 - 2 * n), enqueue=None) for n in range(2))
     found = with_enqueue([long, short], [(0.01, 1.81), (0.02, 3.61)], 0.0)
     assert [call.enqueue for call in found] == [0.02, 0.01]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -101,7 +102,7 @@ def _sentences(cases: Sequence[ClientsCase], kinds: Sequence[StepKind]) -> list[
             f" {verdicts['no']} refuted, {verdicts['not decided']} not decided."
         )
     found.append(_calls_told(cases))
-    found += [_soak(one) for one in cases if growth_of(one) is not None]
+    found += [_soak(one, growth) for one in cases if (growth := growth_of(one)) is not None]
     if cases and all(map(disturbed, cases)):
         return marked(found, "other programs disturbed all cases")
     return found
@@ -119,13 +120,19 @@ def _calls_told(cases: Sequence[ClientsCase]) -> str:
     return f"{counted(len(all_cases.calls), 'call')} in {counted(len(cases), 'case')}: {told}."
 
 
-def _soak(case: ClientsCase) -> str:
-    growth = growth_of(case)
-    assert growth is not None
-    change = f"{'grew' if growth >= 0 else 'shrank'} by {size(abs(growth))}"
-    flat = "which counts as flat" if is_flat(case) else "which is not flat"
-    first = size(case.samples[0].memory)
-    return f"{case.named()}: the memory of the server {change} from {first}, {flat}."
+def _soak(case: ClientsCase, growth: Interval) -> str:
+    usual = size(statistics.median(one.memory for one in case.samples))
+    ends = f"{_change(growth.low)} to {_change(growth.high)}"
+    growing = "no growth" if is_flat(case) else "growth"
+    return (
+        f"{case.named()}: {growing} of the server's memory, by its trend"
+        f" {_change(growth.value)} (95 %: {ends}), {usual} in the median."
+    )
+
+
+def _change(bytes_: float) -> str:
+    """`+12 MB`."""
+    return f"{'-' if bytes_ < 0 else '+'}{size(abs(bytes_))}"
 
 
 def _notices(cases: Sequence[ClientsCase]) -> list[str]:
@@ -168,7 +175,8 @@ _TERMS = [
     (
         "Response",
         "From submit to enqueue, when the server accepted the call, by its audit log. The log does"
-        " not name calls: an entry is of the call that returned first among those that it fits.",
+        " not name calls: of those that an entry fits, it is of the one that was submitted and"
+        " returned the least time before.",
     ),
     (
         "Wait",

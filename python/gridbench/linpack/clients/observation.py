@@ -6,6 +6,7 @@ import json
 import statistics
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -65,30 +66,42 @@ def with_enqueue(
 ) -> list[ServedCall]:
     """The calls with the times at which the server accepted them.
 
-    `accepted`: for each call in the audit log, when it was accepted and when it ended. The log does
-    not name calls: an entry is of the call that returned first among those that it fits. `error`:
-    of these times.
+    `accepted`: for each call in the audit log, when it was accepted and when it ended; `error`: of
+    these times. The log does not name calls. Of the calls that an entry fits, it is of the one that
+    was submitted and returned the least time before.
     """
     slack = error + _LATE
-    found = dict(enumerate(calls))
-    waiting = sorted(
-        (one.returned, number)
-        for number, one in enumerate(calls)
-        if one.ending == "ok" and one.returned is not None
+    known = sorted(
+        (call.submit, number)
+        for number, call in enumerate(calls)
+        if call.ending == "ok" and call.dequeue is not None and call.returned is not None
     )
-    for begun, ended in sorted(accepted, key=lambda one: one[1]):
-        for place, (returned, number) in enumerate(waiting):
-            if returned > ended + slack:
-                break
-            call = calls[number]
-            assert call.dequeue is not None
-            if call.submit - slack <= begun <= call.dequeue + slack:
-                # Within the bounds that the client's own stamps give.
-                enqueue = min(max(round(begun, 6), call.submit), call.dequeue)
-                found[number] = replace(call, enqueue=enqueue)
-                del waiting[place]
-                break
+    submits = [submit for submit, _ in known]
+    longest = max((calls[number].seconds for _, number in known), default=0.0)
+    fitting = []
+    for entry, (begun, ended) in enumerate(accepted):
+        first = bisect_left(submits, begun - longest - slack)
+        for submit, number in known[first : bisect_right(submits, begun + slack)]:
+            dequeue, returned = calls[number].dequeue, calls[number].returned
+            assert dequeue is not None
+            assert returned is not None
+            if begun <= dequeue + slack and returned <= ended + slack:
+                fitting.append((begun - submit + ended - returned, entry, number))
+    found = dict(enumerate(calls))
+    entries = set(range(len(accepted)))
+    left = {number for _, number in known}
+    for _, entry, number in sorted(fitting):
+        if entry in entries and number in left:
+            entries.remove(entry)
+            left.remove(number)
+            found[number] = _enqueued(calls[number], accepted[entry][0])
     return list(found.values())
+
+
+def _enqueued(call: ServedCall, at: float) -> ServedCall:
+    """The call with the time of its enqueue, within the bounds of the client's own timestamps."""
+    assert call.dequeue is not None
+    return replace(call, enqueue=min(max(round(at, 6), call.submit), call.dequeue))
 
 
 # ---- Load and memory

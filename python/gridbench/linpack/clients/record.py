@@ -7,12 +7,14 @@ import statistics
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 from gridbench.formats import counted
 from gridbench.jsonl_store import PlannedCase, ResultsForm
 from gridbench.linpack.record import operations, transferred
 from gridbench.machine.judgement import disturbed
+from gridbench.statistics.interval import Interval
 
 CorePolicy = Literal["all", "one"]
 POLICIES: dict[CorePolicy, str] = {
@@ -28,9 +30,11 @@ Ending = Literal["ok", "error", "lost", "wrong"]
 _FLAT_SHARE, _FLAT_BYTES = 0.05, 8 << 20
 """Growth of memory that counts as none: the larger of a share and so many bytes."""
 _SOAK = 300.0
-"""Seconds from which on memory is judged,"""
-_SOAK_SAMPLES = 12
-"""and samples."""
+"""Seconds from which on memory is judged."""
+_PARTS = 9
+"""Of the time, for a trend,"""
+_QUANTILE = 2.571
+"""and the quantile of Student's distribution: 95 %, of 8 parts and 3 parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,13 +246,9 @@ class ClientsCell:
     @property
     def in_progress(self) -> float:
         """Calls between submit and complete, mean over the time in which clients began calls."""
-        inside = (
-            max(0.0, min(call.complete, one.seconds) - call.submit)
-            for one in self.cases
-            for call in one.calls
-            if call.complete is not None
-        )
-        return sum(inside) / sum(one.seconds for one in self.cases)
+        total = sum(one.seconds for one in self.cases)
+        shares = (_in_progress(one.calls, 0.0, one.seconds) * one.seconds for one in self.cases)
+        return sum(shares) / total
 
     def _spread(self, of: Callable[[int, ServedCall], float]) -> Spread | None:
         return spread_of(
@@ -275,22 +275,55 @@ def cells_of(cases: Iterable[ClientsCase]) -> list[ClientsCell]:
     return sorted(cells, key=lambda cell: cell.key)
 
 
-def growth_of(case: ClientsCase) -> float | None:
-    """Bytes by which the memory of the server grew, from the second quarter of a long case to the
-    last; None: it was too short."""
-    sizes = [one.memory for one in case.samples]
-    if case.seconds < _SOAK or len(sizes) < _SOAK_SAMPLES:
+def growth_of(case: ClientsCase) -> Interval | None:
+    """Bytes by which the memory of the server grew during a long case: the linear trend, with its
+    95 % interval; None: it was too short.
+
+    The arguments of the calls in progress are part of the memory. So the regression is on the time
+    and on the number of calls, over means of parts of the time. The first part is left out, as the
+    server has yet to take what it keeps.
+    """
+    if case.seconds < _SOAK or len(case.samples) < 2 * _PARTS:
         return None
-    quarter = len(sizes) // 4
-    return statistics.median(sizes[-quarter:]) - statistics.median(sizes[quarter : 2 * quarter])
+    each = len(case.samples) / _PARTS
+    bounds = [round(each * part) for part in range(_PARTS + 1)]
+    parts = [case.samples[first:last] for first, last in pairwise(bounds)][1:]
+    calls = [_in_progress(case.calls, part[0].at - part[0].seconds, part[-1].at) for part in parts]
+    times = _without(calls, [statistics.fmean(one.at for one in part) for part in parts])
+    sizes = _without(calls, [statistics.fmean(one.memory for one in part) for part in parts])
+    square = sum(at * at for at in times)
+    slope = sum(at * size for at, size in zip(times, sizes, strict=True)) / square
+    left = sum((size - slope * at) ** 2 for at, size in zip(times, sizes, strict=True))
+    length = case.samples[-1].at - parts[0][0].at
+    margin = _QUANTILE * math.sqrt(left / (len(parts) - 3) / square) * length
+    return Interval(slope * length, slope * length - margin, slope * length + margin)
+
+
+def _without(known: Sequence[float], values: Sequence[float]) -> list[float]:
+    """What linear regression on a known quantity leaves of values."""
+    if len(set(known)) == 1:
+        return [value - statistics.fmean(values) for value in values]
+    slope, intercept = statistics.linear_regression(known, values)
+    return [value - intercept - slope * x for x, value in zip(known, values, strict=True)]
 
 
 def is_flat(case: ClientsCase) -> bool | None:
-    """Whether the memory of the server did not grow; None: not known."""
+    """Whether the memory of the server did not grow for certain; None: not known."""
     growth = growth_of(case)
     if growth is None:
         return None
-    return growth <= max(_FLAT_BYTES, _FLAT_SHARE * case.samples[0].memory)
+    usual = statistics.median(one.memory for one in case.samples)
+    return growth.low <= max(_FLAT_BYTES, _FLAT_SHARE * usual)
+
+
+def _in_progress(calls: Iterable[ServedCall], begin: float, end: float) -> float:
+    """Calls between submit and complete, mean over this time."""
+    inside = (
+        max(0.0, min(call.complete, end) - max(call.submit, begin))
+        for call in calls
+        if call.complete is not None
+    )
+    return sum(inside) / (end - begin)
 
 
 def _during(case: ClientsCase) -> Sequence[ServerSample]:
