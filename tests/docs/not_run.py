@@ -67,6 +67,7 @@ _GFARM = "stays until Ctrl-C: tests/gridbench/test_services.py starts it"
 _DATA = "tests/gridbench/test_datagrid_run.py runs its like"
 _CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.py measures less"
 _LINPACK = "takes minutes to an hour: tests/gridbench/test_linpack_run.py measures less"
+_LINPACK_CLIENTS = "takes minutes to hours: test_linpack_clients_run.py measures less"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _TOP_SERVER = "looks until the server ends: test_server_operations.py has a server, and looks at it"
 _IN_README = "README.md shows it as well, and there it is run"
@@ -203,6 +204,12 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         " --out runs/links": NotRun(_LINPACK),
         "gridbench linpack --sizes 1000,5000,10000 --threads 2 --client-speed 5%,25%"
         " --out runs/large": NotRun(_LINPACK),
+        "gridbench linpack clients --clients 1,4 --sizes 600 --duration 20 --out runs/clients": (
+            NotRun(_LINPACK_CLIENTS)
+        ),
+        "gridbench linpack clients --steps both --out runs/tables": NotRun(_LINPACK_CLIENTS),
+        "gridbench linpack clients --clients 64 --duration 600 --sizes 600 --steps scaled"
+        " --rounds 1 --out runs/soak": NotRun(_LINPACK_CLIENTS),
     },
     "docs/sync.md": {
         "gridbench sync --hosts hosts.txt --workers 2-16:2 ./mytask.py 4096": NotRun(_SYNC),
