@@ -146,14 +146,14 @@ class LinpackParameters:
         "--case-limit",
         Duration(1e-3, 1e7),
         metavar="S",
-        help="Time that a case may take.",
+        help="Seconds that a case may take.",
         default=600.0,
     )
     seed: int = option(
         "--seed",
         Count(0, 2**31 - 1),
         metavar="K",
-        help="Seed of the order of the cases.",
+        help="Seed of what is random: the same seed gives the same order and times.",
         default=1,
     )
     results: ResultsOptions = group(ResultsOptions, out="runs/linpack-<time>")
