@@ -195,6 +195,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
     },
     "docs/linpack.md": {
+        "T_call = T_comm + T_comp": NotRun("formulas"),
         "gridbench linpack --sizes 100,200,400 --clients C --rounds 2 --out runs/linpack": NotRun(
             "waits for a quiet machine",
             instead="gridbench linpack --sizes 60,100,200 --paths socket --clients C --rounds 1"
