@@ -1,4 +1,4 @@
-"""Servers from directories: `Grid(directory=...)` chooses a server for each call."""
+"""Directories of `Grid(directory=...)`, and what is known of the servers in them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,14 @@ import random
 import re
 import threading
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gridrpc import _native
 from gridrpc._modules import ModuleFunction
-from gridrpc._options import DEFAULT
-from gridrpc.errors import (
-    ConfigError,
-    FunctionNotFound,
-    LimitReached,
-    NotPermitted,
-    ServerNotFound,
-    StartError,
-    WorkerLost,
-)
+from gridrpc.errors import ConfigError, FunctionNotFound, ServerNotFound
 
 if TYPE_CHECKING:
-    from gridrpc._grain import Grain
     from gridrpc._grid import Grid
     from gridrpc._hosts import HostState
     from gridrpc._native import Call, CallOptions
@@ -86,15 +75,11 @@ class Prediction(NamedTuple):
         return self.send + self.run + self.receive
 
 
-#: Bytes in, bytes out and operations of a call.
-CallSize = tuple[float, float, float]
-#: A server as `_native.choose_server` takes it.
-Figures = tuple[float, float, float, float, float, bool]
 #: A policy of the user's own: one of the predictions for the servers that are ready.
 Policy = str | Callable[[list[Prediction]], Prediction]
 
 
-class _Offer(NamedTuple):
+class Offer(NamedTuple):
     """What a directory says of a server that offers a function."""
 
     address: str
@@ -108,14 +93,14 @@ class _Offer(NamedTuple):
     age: float
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
     """The offers for a function, when they were fetched."""
 
     at: float
-    offers: list[_Offer]
+    offers: list[Offer]
 
 
-class _Server:
+class KnownServer:
     """A server, its connection, and what past calls have taught."""
 
     def __init__(self, address: str, name: str, credentials: str) -> None:
@@ -227,20 +212,15 @@ class Directory:
                 f"`policy` is {policy!r}: give one of {', '.join(POLICIES)}, or a function"
             )
         self.policy = policy
-        self._places = [_Place(url) for url in urls]
-        self._servers: dict[str, _Server] = {}
-        self._answers: dict[str, _Answer] = {}
+        self._directories = [DirectoryClient(url) for url in urls]
+        self._servers: dict[str, KnownServer] = {}
+        self._answers: dict[str, Answer] = {}
         #: Functions whose offers are being fetched.
         self._fetching: set[str] = set()
         self._lock = threading.Lock()
         self._turn = 0
 
-    def function(
-        self, grid: Grid, name: str, options: CallOptions, ranks: int
-    ) -> DirectoryFunction:
-        return DirectoryFunction(self, grid, name, options=options, ranks=ranks)
-
-    def answer(self, name: str) -> _Answer:
+    def answer(self, name: str) -> Answer:
         """The servers that offer a function.
 
         Raises FunctionNotFound, and ConnectionError if no directory has ever answered.
@@ -263,18 +243,18 @@ class Directory:
         finally:
             self._fetching.discard(name)
 
-    def _fetch(self, name: str) -> _Answer:
+    def _fetch(self, name: str) -> Answer:
         """Ask the directories."""
         known = self._answers.get(name)
-        found, missing, failures = dict[str, _Offer](), "", list[str]()
-        for place in self._places:
+        found, missing, failures = dict[str, Offer](), "", list[str]()
+        for client in self._directories:
             try:
-                offers = place.lookup(name)
+                offers = client.lookup(name)
             except FunctionNotFound as error:
                 missing = str(error)
                 continue
             except OSError as error:
-                failures.append(f"{place.url}: {error}")
+                failures.append(f"{client.url}: {error}")
                 continue
             for offer in offers:
                 other = found.get(offer.address)
@@ -282,10 +262,10 @@ class Directory:
                 if other is None or offer.age < other.age:
                     found[offer.address] = offer
         if found:
-            known = _Answer(time.monotonic(), list(found.values()))
+            known = Answer(time.monotonic(), list(found.values()))
         elif known is not None:
             # The directories are gone, or have forgotten the servers: those that are known go on.
-            known = _Answer(time.monotonic(), known.offers)
+            known = Answer(time.monotonic(), known.offers)
         elif missing:
             raise FunctionNotFound(missing)
         else:
@@ -293,11 +273,11 @@ class Directory:
         self._answers[name] = known
         return known
 
-    def server(self, offer: _Offer) -> _Server:
+    def server(self, offer: Offer) -> KnownServer:
         with self._lock:
             known = self._servers.get(offer.address)
             if known is None:
-                known = _Server(offer.address, offer.name, self._places[0].credentials)
+                known = KnownServer(offer.address, offer.name, self._directories[0].credentials)
                 self._servers[offer.address] = known
             return known
 
@@ -320,7 +300,7 @@ class Directory:
 
     def grids(self) -> _native.Grid:
         """What a grid with a directory has in the place of its native grid."""
-        return cast("_native.Grid", _Grids(self))
+        return cast("_native.Grid", ServerGrids(self))
 
     def opened(self) -> list[Grid]:
         """The grids of the servers that have been called."""
@@ -328,7 +308,7 @@ class Directory:
         return [grid for grid in grids if grid is not None]
 
 
-class _Grids:
+class ServerGrids:
     """The grids of all servers, in the place of one native grid. Only calls of functions use it."""
 
     def __init__(self, directory: Directory) -> None:
@@ -362,7 +342,7 @@ class _Grids:
         )
 
 
-class _Place:
+class DirectoryClient:
     """A directory, by its URL."""
 
     def __init__(self, url: str) -> None:
@@ -385,7 +365,7 @@ class _Place:
         self._host, self._port = parts.hostname, parts.port
         self._pause_until = 0.0
 
-    def lookup(self, name: str) -> list[_Offer]:
+    def lookup(self, name: str) -> list[Offer]:
         """Its offers for a function. Raises FunctionNotFound, and OSError if it does not answer."""
         if time.monotonic() < self._pause_until:
             raise ConnectionError("it did not answer a moment ago")
@@ -435,13 +415,13 @@ def _context(credentials: str) -> Any:
     return context
 
 
-def _offer(told: dict[str, Any]) -> _Offer | None:
+def _offer(told: dict[str, Any]) -> Offer | None:
     """An offer of a directory; None: its address is none that a client may connect to."""
     address = str(told["address"])
     if not ADDRESS.fullmatch(address):
         return None
     signature = told.get("signature")
-    return _Offer(
+    return Offer(
         address,
         str(told["name"]),
         None if signature is None else str(signature),
@@ -452,256 +432,3 @@ def _offer(told: dict[str, Any]) -> _Offer | None:
         bool(told["is_silent"]),
         float(told["age"]),
     )
-
-
-class _Choice(NamedTuple):
-    """The server of a call."""
-
-    server: _Server
-    function: ModuleFunction
-    operations: float
-    #: Whether `CalcOrder` says so.
-    has_cost: bool
-    #: When the offers were fetched.
-    fetched: float
-
-
-class DirectoryFunction(ModuleFunction):
-    """A function of a compiled module, with a server for each call, from `Grid.function`."""
-
-    def __init__(
-        self, directory: Directory, grid: Grid, name: str, *, options: CallOptions, ranks: int
-    ) -> None:
-        self._directory = directory
-        first = self._first(name, options, ranks)
-        self._target = first._target
-        self._native = first._grid._native
-        #: Calls keep to this interface, whatever other servers have.
-        self.signature: str = first.description["signature"]
-        self._grid = grid
-        self._on = None
-        self._options = options
-        self._ranks = ranks
-        self.costs = first.costs
-        self.__name__, self.__qualname__ = first.__name__, first.__qualname__
-        self._warn_of_others()
-
-    def _first(self, name: str, options: CallOptions, ranks: int) -> ModuleFunction:
-        """The function at one of its servers, which gives the interface."""
-        offers = self._directory.answer(name).offers
-        if all(offer.signature is None for offer in offers):
-            raise FunctionNotFound(
-                f"{name} is in Python, and a directory finds functions of compiled modules: name "
-                "its server, as in Grid(servers=[...])"
-            )
-        usable = [one for one in offers if one.signature is not None and not one.is_silent]
-        failure: Exception = StartError(f"all servers that offer {name} are silent")
-        for offer in sorted(usable, key=lambda offer: (offer.is_full, offer.load)):
-            server = self._directory.server(offer)
-            try:
-                return server.function(name, options, ranks)
-            except (LookupError, OSError, WorkerLost, NotPermitted) as error:
-                server.refuse()
-                failure = error
-        raise failure
-
-    def _warn_of_others(self) -> None:
-        others = {
-            offer.address
-            for offer in self._directory.answer(self.name).offers
-            if offer.signature not in (None, self.signature)
-        }
-        if others:
-            warnings.warn(
-                f"{self.name} has another interface at {', '.join(sorted(others))}: calls keep to "
-                f"{self.signature}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-
-    @property
-    def has_changed(self) -> bool:
-        return False
-
-    def predictions(self, /, *args: Any, **kwargs: Any) -> list[Prediction]:
-        """The predicted time of a call with these arguments on each server."""
-        size, has_cost = self._size(args, kwargs)
-        return [prediction for _, prediction, _ in self._predicted(size, has_cost)]
-
-    def _size(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CallSize, bool]:
-        """Bytes in, bytes out and operations of a call, and whether `CalcOrder` gives these."""
-        bytes_in, bytes_out, operations = self._native.call_size(self._target, args, kwargs)
-        if operations is None or operations <= 0:
-            return (float(bytes_in), float(bytes_out), 1.0), False
-        return (float(bytes_in), float(bytes_out), operations), True
-
-    def _predicted(
-        self, size: CallSize, has_cost: bool
-    ) -> list[tuple[_Server, Prediction, Figures]]:
-        """All servers, those that have not been measured first."""
-        fetched, offers = self._directory.answer(self.name)
-        servers = [(self._directory.server(offer), offer) for offer in offers]
-        speeds = {
-            server.address: average.value
-            for server, _ in servers
-            if (average := server.speeds.get(self.name)) is not None
-        }
-        # What has not been measured is assumed to be as good as the best, so that it is tried.
-        best = max(filter(None, speeds.values()), default=0.0)
-        bandwidth = [
-            max((one.value or 0.0 for one in averages), default=0.0)
-            for averages in (
-                [server.bandwidth_in for server, _ in servers],
-                [server.bandwidth_out for server, _ in servers],
-            )
-        ]
-        result = []
-        for server, offer in servers:
-            announced = offer.speed if has_cost else 1.0
-            speed = speeds.get(server.address) or max(announced if not best else 0.0, best)
-            load = offer.load + server.uncounted(fetched) / max(1, offer.cores)
-            state = self._state(server, offer)
-            figures = (
-                speed,
-                load,
-                server.bandwidth_in.value or bandwidth[0] or _native.ASSUMED_BANDWIDTH,
-                server.bandwidth_out.value or bandwidth[1] or _native.ASSUMED_BANDWIDTH,
-                0.0,
-                state != "ready",
-            )
-            times = _native.predicted_time(size, figures)
-            prediction = Prediction(server.address, server.name, state, speed, load, *times)
-            result.append((server, prediction, figures))
-        result.sort(key=lambda one: one[0].address in speeds)
-        return result
-
-    def _state(self, server: _Server, offer: _Offer) -> str:
-        if offer.signature != self.signature:
-            return "another interface"
-        if offer.is_silent:
-            return "silent"
-        if server.is_lost():
-            return "lost"
-        return "full" if offer.is_full or time.monotonic() < server.refused_until else "ready"
-
-    def _choose(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        tried: set[str],
-        failure: Exception | None = None,
-    ) -> _Choice:
-        """A server for a call, none of those that have been tried.
-
-        Raises the last failure, or LimitReached, if no server is left.
-        """
-        size, has_cost = self._size(args, kwargs)
-        while True:
-            servers = [
-                one
-                for one in self._predicted(size, has_cost)
-                if one[0].address not in tried and one[1].state == "ready"
-            ]
-            if not servers:
-                raise failure or self._none_left(size, has_cost)
-            policy = self._directory.policy
-            if callable(policy):
-                picked = policy([prediction for _, prediction, _ in servers])
-                index = [prediction for _, prediction, _ in servers].index(picked)
-            else:
-                figures = [figures for _, _, figures in servers]
-                found = _native.choose_server(policy, size, figures, self._directory.draw())
-                index = 0 if found is None else found
-            server = servers[index][0]
-            try:
-                function = server.function(self.name, self._options, self._ranks)
-                signature = function.description["signature"]
-            except (LookupError, OSError, WorkerLost, NotPermitted) as error:
-                signature, failure = None, error
-            if signature == self.signature:
-                fetched = self._directory.answer(self.name).at
-                return _Choice(server, function, size[2], has_cost, fetched)
-            # The directory is behind, or lies.
-            server.refuse()
-            tried.add(server.address)
-
-    def _none_left(self, size: CallSize, has_cost: bool) -> Exception:
-        predicted = self._predicted(size, has_cost)
-        states = ", ".join(f"{one.address}: {one.state}" for _, one, _ in predicted)
-        return LimitReached(f"no server takes a call of {self.name} now ({states})")
-
-    def _begin(self, choice: _Choice, call: Call[Any], operations: float) -> None:
-        """Watch a call, to learn from it when it ends."""
-        begun = choice.server.begin(choice.fetched)
-
-        def ended(call: Call[Any]) -> None:
-            choice.server.end(begun)
-            error = call.exception()
-            if error is None:
-                choice.server.learn(self.name, call, operations, choice.has_cost)
-            elif isinstance(error, (LimitReached, StartError)):
-                choice.server.refuse()
-
-        call.add_done_callback(ended)
-
-    def __call__(
-        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
-    ) -> Any:
-        options = DEFAULT if deadline is None else _native.CallOptions(deadline=deadline)
-        tried: set[str] = set()
-        failure: Exception | None = None
-        while True:
-            choice = self._choose(args, kw, tried, failure)
-            call = choice.function._submit(choice.function._grid, args, kw, out, options)
-            self._begin(choice, call, choice.operations)
-            try:
-                return call.result()
-            except (LimitReached, StartError) as error:
-                # The server has not begun the call.
-                failure = error
-            except WorkerLost as error:
-                if not self.is_idempotent:
-                    raise
-                failure = error
-            choice.server.refuse()
-            tried.add(choice.server.address)
-
-    def detach_on(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        self._check_grid(grid)
-        return self._choose(args, kwargs, set()).function.detach(*args, **kwargs)
-
-    def submit_many_on(
-        self, grid: Grid, items: list[Any], single: bool, grain: Grain, options: CallOptions
-    ) -> tuple[Call[Any], int] | None:
-        self._check_grid(grid)
-        item = items[0]
-        args: tuple[Any, ...] = (item,) if single else ()
-        kwargs: dict[str, Any] = {}
-        if not single:
-            args, kwargs = ((), dict(item)) if isinstance(item, Mapping) else (tuple(item), {})
-        choice = self._choose(args, kwargs, set())
-        function = choice.function
-        made = function.submit_many_on(function._grid, items, single, grain, options)
-        if made is not None:
-            self._begin(choice, made[0], choice.operations * made[1])
-        return made
-
-    def _submit(
-        self,
-        grid: Grid,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        out: Any,
-        options: CallOptions,
-        *,
-        ranks: int = 0,
-        has_span: bool = True,
-    ) -> Call[Any]:
-        grid._check_open()
-        choice = self._choose(args, kwargs, set())
-        function = choice.function
-        call = function._submit(
-            function._grid, args, kwargs, out, options, ranks=ranks, has_span=has_span
-        )
-        self._begin(choice, call, choice.operations)
-        return call

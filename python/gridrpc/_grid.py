@@ -361,7 +361,9 @@ class Grid:
         known = self._targets.get((name, options, ranks))
         if known is None or known.has_changed:
             if self._directory is not None:
-                known = self._directory.function(self, name, options, ranks)
+                from gridrpc._directory_function import DirectoryFunction
+
+                known = DirectoryFunction(self._directory, self, name, options=options, ranks=ranks)
             else:
                 known = ModuleFunction(self, name, options=options, ranks=ranks, server=server)
             self._targets[name, options, ranks] = known
@@ -776,7 +778,7 @@ class Grid:
 
     def _repr_html_(self) -> str | None:
         # For notebooks.
-        if not hasattr(self, "_closed") or self._forked:
+        if not hasattr(self, "_closed") or self._forked or self._directory is not None:
             return None
         from gridrpc._notebook import grid_html
 

@@ -15,8 +15,10 @@ from gridrpc._profile import Profile
 _T = TypeVar("_T")
 
 __all__ = [
+    "ASSUMED_BANDWIDTH",
     "THREAD_VARIABLES",
     "WIRE_VERSION",
+    "Average",
     "Buffer",
     "Call",
     "CallOptions",
@@ -37,7 +39,9 @@ __all__ = [
     "Target",
     "Watch",
     "Worker",
+    "choose_server",
     "chosen_servers",
+    "credentials_folder",
     "follow_pipeline",
     "fork_spawner",
     "large_bytearray",
@@ -48,6 +52,7 @@ __all__ = [
     "name_program",
     "pipeline_figures",
     "plain_bytes",
+    "predicted_time",
     "processors",
     "raised",
     "ranks_environment",

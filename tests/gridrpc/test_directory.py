@@ -23,6 +23,8 @@ import numpy as np
 import pytest
 
 import gridrpc
+from gridrpc import _native
+from gridrpc._directory import POLICIES
 from grids import PROGRAM, CompileIdl
 from processes import LONG, until
 from servers import Authority, Server, began, program, serving, tls
@@ -239,6 +241,8 @@ def test_policies(site: Site, where: Path) -> None:
 
     own = site.grid(policy=last).function("where/parent")
     assert len({int(own(4)[0]) for _ in range(4)}) == 1
+    idle = (1.0, 0.0, 1.0, 1.0, 0.0, False)
+    assert {_native.choose_server(name, (1, 1, 1), [idle], 0) for name in POLICIES} == {0}
     with pytest.raises(gridrpc.ConfigError, match="least-time"):
         site.grid(policy="fastest")
     with pytest.raises(gridrpc.ConfigError, match="no `workers`"):

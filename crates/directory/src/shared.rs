@@ -84,7 +84,7 @@ impl Shared {
             let State { registry, store, .. } = &mut *state;
             let written = match registry.entry(&address) {
                 Some(entry) => store.keep(entry, registry),
-                None => store.forget(&[address.clone()], &[]),
+                None => store.forget(std::slice::from_ref(&address), &[]),
             };
             state.report(written);
             let what =
