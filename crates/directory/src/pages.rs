@@ -19,7 +19,7 @@ pub fn index(search: &str, functions: &[FunctionState], servers: &[ServerState])
         };
         let _ = writeln!(
             rows,
-            "<tr><td><a href=\"function/{name}\">{name}</a>{conflict}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td><a href=\"function/{name}\">{name}</a>{conflict}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>",
             escaped(function.description.as_deref().unwrap_or("").trim()),
             escaped(&function.servers.join(", ")),
         );
@@ -28,7 +28,7 @@ pub fn index(search: &str, functions: &[FunctionState], servers: &[ServerState])
         "<form><input type=\"search\" name=\"search\" value=\"{}\" aria-label=\"Search functions\"> \
          <button>Search</button></form>\n\
          <h2>Functions ({})</h2>\n<div class=\"wide\"><table>\n\
-         <tr><th>function</th><th>description</th><th>servers</th></tr>\n{rows}</table></div>\n\
+         <tr><th>function</th><th class=\"text\">description</th><th class=\"text\">servers</th></tr>\n{rows}</table></div>\n\
          <h2>Servers</h2>\n{}",
         escaped(search),
         functions.len(),
@@ -93,7 +93,7 @@ fn server_table<'s>(servers: impl Iterator<Item = &'s ServerState>) -> String {
         };
         let _ = writeln!(
             rows,
-            "<tr><td>{}</td><td>{}</td><td>{state}</td><td>{}</td><td>{:.2}</td><td>{}</td><td>{:.1} s</td></tr>",
+            "<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{state}</td><td>{}</td><td>{:.2}</td><td>{}</td><td>{:.1} s</td></tr>",
             escaped(&server.name),
             escaped(&server.address),
             server.cores,
@@ -103,7 +103,7 @@ fn server_table<'s>(servers: impl Iterator<Item = &'s ServerState>) -> String {
         );
     }
     format!(
-        "<div class=\"wide\"><table>\n<tr><th>server</th><th>address</th><th>state</th><th>cores</th><th>load</th>\
+        "<div class=\"wide\"><table>\n<tr><th>server</th><th class=\"text\">address</th><th class=\"text\">state</th><th>cores</th><th>load</th>\
          <th>queued</th><th>last heard</th></tr>\n{rows}</table></div>\n"
     )
 }
