@@ -196,9 +196,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/linpack.md": {
         "T_call = T_comm + T_comp": NotRun("formulas"),
-        "gridbench linpack --sizes 100,200,400 --clients C --rounds 2 --out runs/linpack": NotRun(
+        "gridbench linpack --sizes 100,200,400 --languages C --rounds 2 --out runs/linpack": NotRun(
             "waits for a quiet machine",
-            instead="gridbench linpack --sizes 60,100,200 --paths socket --clients C --rounds 1"
+            instead="gridbench linpack --sizes 60,100,200 --paths socket --languages C --rounds 1"
             " --client-speed 50% --accept-load --out runs/linpack",
         ),
         "gridbench linpack --sizes 100-1600:100 --paths socket,tls,1gbit,100mbit+10ms"

@@ -265,7 +265,7 @@ def test_speeds_are_read() -> None:
 def test_wrong_options_say_what_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
     for given, why in (
         ({"sizes": "100,20000"}, "10,000"),
-        ({"clients": "Fortran"}, "Fortran"),
+        ({"languages": "Fortran"}, "Fortran"),
         ({"paths": ""}, "--paths"),
     ):
         with pytest.raises(InputError, match=why):

@@ -233,7 +233,7 @@ def test_results_have_a_page_rules_and_a_model(gridbench: Run, tmp_path: Path) -
 
 def test_an_interrupted_benchmark_resumes(gridbench: Run, tmp_path: Path) -> None:
     file = tmp_path / "linpack" / "linpack.jsonl"
-    words = [*PROGRAM, *SMALL, "--clients", "C"]
+    words = [*PROGRAM, *SMALL, "--languages", "C"]
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: file.exists() and len(file.read_text().splitlines()) > 3)
         process.send_signal(signal.SIGINT)
@@ -241,7 +241,7 @@ def test_an_interrupted_benchmark_resumes(gridbench: Run, tmp_path: Path) -> Non
     assert process.returncode == 128 + signal.SIGINT, told
     before = file.read_text().splitlines()
     assert len(before) - 1 < CASES // 2
-    done = gridbench(*SMALL, "--clients", "C")
+    done = gridbench(*SMALL, "--languages", "C")
     assert done.returncode == 0, done.stderr
     after = file.read_text().splitlines()
     assert after[: len(before)] == before

@@ -15,7 +15,6 @@ _DEFAULT = re.compile(r" *\[([^\]]*)\]$")
 #: Options that differ, in what they may, and why.
 EXCEPTIONS = {
     "--case-limit": ("default", "`crossover` bounds runs that may hang, a grid has its --limit"),
-    "--clients": ("default meaning", "of `linpack single` they are languages, else how many"),
     "--cores": ("value default meaning", "grids of cases take a list of numbers, a run takes one"),
     "--engine": ("default meaning", "`data` has data grids; `model` and `simulate` read results"),
     "--input": ("value default meaning", "of a job in `advise`, a file for programs in `compare`"),

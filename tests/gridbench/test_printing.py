@@ -42,6 +42,7 @@ WITHOUT_JSON = {
     "gridbench engines install",
     "gridbench engines remove",
     "gridbench help",
+    "gridbench linpack",
     "gridbench services",
     "gridbench services start",
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.errors import InputError
-from gridbench.formats import NOTHING, amount, counted, duration, percent, signed_percent
+from gridbench.formats import NOTHING, amount, counted, duration, percent, signed_percent, whole
 from gridbench.jsonl_store import Header
 from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, Series, SizeCase, series_of
 from gridbench.linpack.record import LOCAL, LinpackCase, operations, transferred
@@ -169,7 +169,7 @@ def _where(found: Crossing) -> str:
 
 
 def _size(n: float) -> str:
-    return f"n = {n:,.0f}"
+    return f"n = {whole(n)}"
 
 
 def notices(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
@@ -401,7 +401,7 @@ def _lines(
 
 
 def _place(n: float) -> Place:
-    return Place(n, f"{n:,.0f}")
+    return Place(n, whole(n))
 
 
 # ---- The document

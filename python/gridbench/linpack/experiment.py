@@ -78,7 +78,7 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
         for repeat in range(own.rounds):
             cases = [
                 PlannedLinpackCase(client=client, path=path, n=n, speed=speed, repeat=repeat)
-                for client in own.clients
+                for client in own.languages
                 for path in (LOCAL, *own.paths)
                 for n in own.sizes
                 for speed in (1.0, *own.speeds)

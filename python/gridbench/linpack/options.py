@@ -110,8 +110,8 @@ class LinpackParameters:
         f" {' and '.join(_LINKS)} (rate and round-trip time), which need root.",
         default=LOOPBACK,
     )
-    clients: tuple[Client, ...] = option(
-        "--clients",
+    languages: tuple[Client, ...] = option(
+        "--languages",
         ListOf(_CLIENT),
         metavar="LIST",
         help="Languages of the client.",
@@ -207,7 +207,7 @@ def linpack() -> None:
     examples=(
         "gridbench linpack",
         "gridbench linpack --sizes 100-1600:100 --paths socket,tls,1gbit,100mbit+10ms",
-        "gridbench linpack -n 200,400 --paths tls --clients C --rounds 1",
+        "gridbench linpack -n 200,400 --paths tls --languages C --rounds 1",
         "gridbench linpack -n 1000,5000,10000 --threads 2 --client-speed 5%,25%",
     ),
 )

@@ -64,7 +64,7 @@ def wrong_solution(solves: Sequence[Solve]) -> str:
         if not one.residual <= TOLERATED:
             return (
                 f"a solution is wrong: it is off by {plain(one.residual)} rounding errors, and"
-                f" {TOLERATED:g} are tolerated"
+                f" {plain(TOLERATED)} are tolerated"
             )
     return "" if solves else "no system was solved"
 

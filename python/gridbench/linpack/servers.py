@@ -19,7 +19,7 @@ from typing import Literal
 
 from gridbench.bench.programs import compile_c, compiler_options, new_folder, run_compiler
 from gridbench.errors import InputError
-from gridbench.formats import counted
+from gridbench.formats import as_given, counted
 from gridbench.linpack.record import LOCAL, Client, Limit, PlannedLinpackCase, Solve
 from gridbench.linpack.solve import LIBRARY
 from gridbench.process.child import Child, Ended
@@ -374,7 +374,7 @@ def run_client(
             said = "; ".join(child.last_lines(2)) or f"the client {child.ending()}"
             raise ClientFailed(said) from None
     except TimeoutError:
-        raise ClientFailed(f"it was not done within {wanted.limit:g} s") from None
+        raise ClientFailed(f"it was not done within {as_given(wanted.limit)}") from None
     finally:
         _end(child)
     return found, kind

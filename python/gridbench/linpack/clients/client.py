@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import gridrpc
+from gridbench.formats import as_given
 from gridbench.linpack.solve import Array, RemoteSolver, system
 from gridbench.process.inside import LineChannel, serve
 
@@ -102,7 +103,11 @@ class Client:
             solver.take(call, self._order.timeout)
         except TimeoutError:
             call.cancel()
-            return {**found, "ending": "lost", "why": f"no result after {self._order.timeout:g} s"}
+            return {
+                **found,
+                "ending": "lost",
+                "why": f"no result after {as_given(self._order.timeout)}",
+            }
         except gridrpc.GridError as error:
             found |= {"ending": "error", "why": str(error)}
         else:

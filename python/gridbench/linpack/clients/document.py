@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gridbench.formats import NOTHING, Scale, counted, fixed, percent, scale, size
+from gridbench.formats import NOTHING, Scale, counted, fixed, percent, scale, size, whole
 from gridbench.jsonl_store import Header
 from gridbench.linpack.clients.paper import (
     PaperCell,
@@ -311,7 +311,7 @@ def _comparison_table(cells: Sequence[ClientsCell]) -> Table:
             "load",
             both(lambda c: c.load_average, lambda p: p.load_average, lambda v: fixed(v, 2)),
         ),
-        Column("calls", both(lambda c: len(c.calls), lambda p: p.calls, lambda v: f"{v:,.0f}")),
+        Column("calls", both(lambda c: len(c.calls), lambda p: p.calls, whole)),
     ]
     return table_of(columns, cells)
 
