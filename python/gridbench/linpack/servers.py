@@ -57,6 +57,8 @@ Define dgesv(IN int n, IN int nrhs, IN double a[n][lda], IN int lda, OUT int ipi
 """The module that servers offer. A is IN, so 8 n^2 + 20 n bytes travel."""
 _COPIES = 6
 """Matrices in memory at a time: two of the client, two on the way, two of the server."""
+_PLAIN = "compression=none"
+"""So that the bytes of the formula travel."""
 _EXIT = 5.0  # seconds that a client may take to end
 
 
@@ -168,9 +170,9 @@ class LinpackServers:
         if path == TCP:
             # Servers encrypt all TCP. An agent of the client's own need not.
             found["GRIDRPC_MODULE_PATH"] = str(self.programs.module.parent)
-            return {**found, "GRIDRPC_SERVERS": "local://agent?workers=1&encryption=none"}
+            return {**found, "GRIDRPC_SERVERS": f"local://agent?workers=1&encryption=none&{_PLAIN}"}
         running = self.running(path)
-        url = running.server.socket if path == SOCKET else running.tls
+        url = running.server.socket if path == SOCKET else f"{running.tls}&{_PLAIN}"
         return {**found, "GRIDRPC_SERVERS": url}
 
     def running(self, path: str) -> _RunningServer:

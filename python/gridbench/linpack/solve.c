@@ -11,6 +11,7 @@
 #include <float.h>
 #include <grpc.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,10 +55,13 @@ static void *memory(size_t bytes)
     return found;
 }
 
-static double number(unsigned *state)
+/* A number from -0.5 up to 0.5, by xorshift64*. */
+static double number(uint64_t *state)
 {
-    *state = *state * 1664525u + 1013904223u;
-    return *state / 4294967296.0 - 0.5;
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (*state * 2685821657736338717u >> 11) / 9007199254740992.0 - 0.5;
 }
 
 /* The largest of |b - A x|, in rounding errors of a system of this order. */
@@ -136,7 +140,7 @@ int main(int argc, char **argv)
     x = memory(n * sizeof *x);
     b = memory(n * sizeof *b);
     pivots = memory(n * sizeof *pivots);
-    unsigned state = 1;
+    uint64_t state = 1;
     for (size_t i = 0; i < elements; i++)
         a[i] = singular ? 0 : number(&state);
     for (int i = 0; i < n; i++)
