@@ -148,6 +148,7 @@ FOR_PROGRAMS = {
     "benchmarks/sync_instants.py": "an argument of sleep",
     "micro/workloads.py": "the name of a case, by which its values are found",
     "pages/svg.py": "coordinates and styles in an SVG",
+    "report/charts.py": "coordinates of plots",
     "scenario/grids.py": "the name of a folder",
     "scenario/plots.py": "the name of a plot in a page",
     "schema.py": "a default as users would type it",

@@ -15,6 +15,7 @@ _DEFAULT = re.compile(r" *\[([^\]]*)\]$")
 #: Options that differ, in what they may, and why.
 EXCEPTIONS = {
     "--case-limit": ("default", "`crossover` bounds runs that may hang, a grid has its --limit"),
+    "--clients": ("default", "`linpack clients` has those of the paper"),
     "--cores": ("value default meaning", "grids of cases take a list of numbers, a run takes one"),
     "--engine": ("default meaning", "`data` has data grids; `model` and `simulate` read results"),
     "--input": ("value default meaning", "of a job in `advise`, a file for programs in `compare`"),

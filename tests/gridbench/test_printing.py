@@ -56,6 +56,7 @@ WITHOUT_PROGRESS = {
     "gridbench data engines class-path",
     "gridbench engines",
     "gridbench help",
+    "gridbench linpack",
     "gridbench list-times",
     "gridbench services",
     "gridbench services start",
