@@ -258,7 +258,7 @@ class ClientsParameters:
         "--clients",
         Counts("number of clients", MOST_CLIENTS),
         metavar="LIST",
-        help="Numbers of clients, each a process.",
+        help="Numbers of clients, such as 10 or 1,10,100.",
         default=(1, 4, 8, 12, 16),
     )
     sizes: tuple[int, ...] = option(
