@@ -96,10 +96,10 @@ class Client:
         """One call, with its times after the start."""
         solver = self._solver
         solver.x[...] = solver.b
-        submit = time.monotonic()
-        found: dict[str, Any] = {"client": self._order.client, "submit": _after(start, submit)}
-        call = solver.submit()
+        submit = _after(start, time.monotonic())
+        found: dict[str, Any] = {"client": self._order.client, "submit": submit}
         try:
+            call = solver.submit()
             solver.take(call, self._order.timeout)
         except TimeoutError:
             call.cancel()
@@ -109,15 +109,16 @@ class Client:
                 "why": f"no result after {as_given(self._order.timeout)}",
             }
         except gridrpc.GridError as error:
-            found |= {"ending": "error", "why": str(error)}
-        else:
-            right = not solver.info and np.allclose(solver.x, self._solution, rtol=1e-6)
-            found["ending"] = "ok" if right else "wrong"
+            found["complete"] = _after(start, time.monotonic())
+            return {**found, "ending": "error", "why": str(error)}
         found["complete"] = _after(start, time.monotonic())
+        right = not solver.info and np.allclose(solver.x, self._solution, rtol=1e-6)
+        found["ending"] = "ok" if right else "wrong"
         profile = call.profile
-        ran = {"dequeue": profile.calc_in, "returned": profile.calc_out}
-        found |= {name: _after(start, at) for name, at in ran.items() if math.isfinite(at)}
-        return {**found, "clock_error": profile.clock_error}
+        found["dequeue"] = _after(start, profile.calc_in)
+        found["returned"] = _after(start, profile.calc_out)
+        found["clock_error"] = profile.clock_error
+        return found
 
 
 def _after(start: float, at: float) -> float:
