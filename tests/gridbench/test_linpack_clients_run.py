@@ -90,11 +90,12 @@ def test_both_policies_see_the_same_steps(gridbench: Run, tmp_path: Path) -> Non
 
 
 def test_a_step_is_scaled_to_the_time_of_a_call(gridbench: Run, tmp_path: Path) -> None:
-    options = ("-n", "600", "--clients", "2", "--policies", "one", "--rounds", "2")
+    options = ("-n", "600", "--clients", "2", "--rounds", "1")
     well(gridbench(*QUICK, *options, "--steps", "scaled", "--step", "3"))
     first, second = cases(tmp_path)
     # The paper's call took 2.03 s: a step is as many of our calls.
     assert 0.001 < first.step < 3
+    assert (first.policy, second.policy) == ("all", "one")
     assert second.step == first.step
     assert first.steps == "scaled"
 

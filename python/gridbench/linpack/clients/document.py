@@ -166,7 +166,8 @@ _TERMS = [
     (
         "Scaled step",
         "The step divided by the ratio of the paper's time of a call of one client to the one"
-        " measured here, so that a client loads the server as it did then.",
+        " measured here, with one core for each call, so that a client loads the server as it did"
+        " then.",
     ),
     (
         "Performance",
@@ -238,6 +239,8 @@ def _cases_table(cells: Sequence[ClientsCell]) -> Table:
     columns: list[Column[ClientsCell]] = [
         Column("n", lambda cell: cell.key[2]),
         Column("clients", lambda cell: cell.key[3]),
+        Column("calls", lambda cell: len(cell.calls)),
+        Column("failed", lambda cell: cell.ended("error", "wrong", "lost"), from_width=100),
         Column("Gflop/s, max / min / mean", lambda cell: _three(cell.performance, Scale(1e-9, ""))),
         Column("response", lambda cell: _times(cell.response), from_width=140),
         Column("wait", lambda cell: _times(cell.wait), from_width=110),
@@ -253,8 +256,6 @@ def _cases_table(cells: Sequence[ClientsCell]) -> Table:
             from_width=_WIDE,
         ),
         Column("deviation", lambda cell: percent(cell.deviation), from_width=_WIDE),
-        Column("calls", lambda cell: len(cell.calls)),
-        Column("failed", lambda cell: cell.ended("error", "wrong", "lost"), from_width=100),
         Column(
             "disturbed",
             lambda cell: f"{sum(map(disturbed, cell.cases))} of {len(cell.cases)}",

@@ -76,10 +76,10 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
         self.seed = parameters.seed
         if "scaled" in parameters.steps:
             for n in parameters.sizes:
-                call_seconds("all", n)
+                call_seconds(n)
         self._programs: LinpackPrograms | None = None
         self._server: tuple[CorePolicy, GridrpcServer, ExitStack] | None = None
-        self._step: dict[tuple[CorePolicy, int], float] = {}
+        self._step: dict[int, float] = {}
 
     def record(self) -> dict[str, Any]:
         """The parameters of all cases."""
@@ -97,9 +97,8 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
         """All cases; a server serves all of its policy in a round. Scaled steps stay as they
         were."""
         bench.stack.callback(self._stop)
-        self._step = {
-            (one.policy, one.n): one.step for one in records if one.steps == "scaled" and one.calls
-        }
+        scaled = [one for one in records if one.steps == "scaled" and one.calls]
+        self._step = {one.n: one.step for one in scaled}
         own = self.parameters
         yield [
             PlannedClientsCase(policy=policy, n=n, clients=clients, steps=steps, repeat=repeat)
@@ -192,19 +191,20 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
         )
 
     def _step_of(self, case: PlannedClientsCase, bench: Bench) -> float:
-        """The step; a scaled one is measured when it is first needed."""
+        """The step; a scaled one is measured when it is first needed, with one core for each call.
+        Both policies have the same one, so that they can be compared."""
         own = self.parameters
         if case.steps == "paper":
             return own.step
-        key = case.policy, case.n
-        if key not in self._step:
-            alone = replace(case, clients=1)
+        if case.n not in self._step:
+            alone = replace(case, policy="one", clients=1)
             ran = self._drive(alone, _FIRST_STEP, _ALONE, bench, probability=1.0)
             times = [call.seconds for call in ran.calls if call.ending == "ok"]
             if not times:
                 raise InputError(f"with {alone.told()} no call was answered: {ran.calls[0].why}")
-            self._step[key] = own.step * statistics.median(times) / call_seconds(*key)
-        return self._step[key]
+            ratio = call_seconds(case.n) / statistics.median(times)
+            self._step[case.n] = own.step / ratio
+        return self._step[case.n]
 
     def _drive(
         self,

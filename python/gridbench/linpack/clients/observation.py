@@ -24,8 +24,10 @@ _GLANCE = 0.1
 """Seconds between looks at the threads that run."""
 _AUDIT = 5.0
 """Seconds until the audit log of the server has to have all calls."""
+_ROUNDED = 1e-5
+"""Seconds by which rounded stamps may contradict each other,"""
 _LATE = 2e-3
-"""Seconds by which a stamp may contradict another: threads lose their processor."""
+"""and by which those of the audit log may be late: threads lose their processor."""
 
 
 # ---- Accepted calls
@@ -70,7 +72,7 @@ def with_enqueue(
     these times. The log does not name calls. Of the calls that an entry fits, it is of the one that
     was submitted and returned the least time before.
     """
-    slack = error + _LATE
+    exact, slack = error + _ROUNDED, error + _LATE
     known = sorted(
         (call.submit, number)
         for number, call in enumerate(calls)
@@ -81,7 +83,7 @@ def with_enqueue(
     fitting = []
     for entry, (begun, ended) in enumerate(accepted):
         first = bisect_left(submits, begun - longest - slack)
-        for submit, number in known[first : bisect_right(submits, begun + slack)]:
+        for submit, number in known[first : bisect_right(submits, begun + exact)]:
             dequeue, returned = calls[number].dequeue, calls[number].returned
             assert dequeue is not None
             assert returned is not None

@@ -77,10 +77,10 @@ def _spread(row: Row, name: str, unit: float = 1.0) -> Spread:
     return Spread(largest, least, mean)
 
 
-def call_seconds(policy: CorePolicy, n: int) -> float:
-    """The time of a call of the paper's single client. InputError for an order that the paper does
-    not have."""
-    cell = paper_cells().get((policy, n, 1))
+def call_seconds(n: int) -> float:
+    """The time of a call of the paper's single client, with one core. InputError for an order that
+    the paper does not have."""
+    cell = paper_cells().get(("one", n, 1))
     if cell is None:
         known = ", ".join(f"{one:,}" for one in sorted({n for _, n, _ in paper_cells()}))
         raise InputError(
