@@ -592,6 +592,8 @@ class Grid:
                 chunk = 1
             sender = ModuleSender(self, of_module, options)
         else:
+            if isinstance(fn, str) and self._native.python_server(fn) is not None:
+                chunk = 1  # what runs a chunk is code, which a server does not take
             function: Any = fn
             if options.ranks:
                 function = self._on_ranks(fn, options.ranks)

@@ -68,6 +68,15 @@ def test_arrays_of_all_sizes(lab: Lab, way: str, size: int) -> None:
         assert np.array_equal(x, 3.0 * np.arange(size // 8))
 
 
+@pytest.mark.parametrize("chunk", ["auto", 100])
+def test_map_calls_python_functions(lab: Lab, chunk: Any) -> None:
+    # A server that takes no code runs no chunks of them.
+    with lab.server.client(lab.ann, trusted=True) as grid:
+        items = [[float(item), 1.0] for item in range(300)]
+        sums = list(grid.map("site/fsum", items, chunk=chunk))
+        assert sums == [item + 1.0 for item in range(300)]
+
+
 def test_users_call_at_the_same_time(lab: Lab, tmp_path: Path) -> None:
     def calls(credentials: Path, base: int) -> list[int]:
         with lab.server.client(credentials) as grid:
