@@ -207,7 +207,7 @@ test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on 
 	$(BIN)/python -m pytest -m htcondor --durations 15 tests
 
 .PHONY: test-docs
-test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines jdk ## run all commands and programs of README, docs and examples as printed
+test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines jdk postgres ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
 
 .PHONY: test-mutants

@@ -40,6 +40,7 @@ _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_d
 _BENCH_SERVER = "takes minutes: tests/gridbench/test_bench_server.py measures less"
 _ENROLS = "the service runs until it is ended: tests/gridrpc/test_ca_enroll.py enrols users"
 _SERVER_TOML = "crates/server/src/config/tests/reference.rs reads these blocks"
+_DATABASE = "there is no such database: one of the test's own stands for it"
 _HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
@@ -261,6 +262,11 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         '{"time":"2026-11-28T19:41:14.277664Z","event":"connect","user":"ann",'
         '"address":"192.0.2.7:37010"}': NotRun("other calls"),
     },
+    "docs/databases.md": {
+        "export PGHOST=localhost PGDATABASE=market PGUSER=ann": NotRun(_DATABASE),
+        "gridrpc server -c server.toml start": _started("server.toml"),
+        "CREATE ROLE grid LOGIN;": NotRun("tests/gridrpc/test_database.py makes such a role"),
+    },
     "docs/server-toml.md": {
         "# A computing centre offers LAPACK and a package of its own.": NotRun(_SERVER_TOML),
         "# A file with six mistakes.": NotRun(_SERVER_TOML),
@@ -374,6 +380,10 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench run examples/compute/setup.xml --engine gridrpc-native --engine process-pool": (
             NotRun(_IN_README)
         ),
+    },
+    "examples/database/README.md": {
+        "export PGHOST=localhost PGDATABASE=market PGUSER=ann": NotRun(_DATABASE),
+        "gridrpc server -c server.toml start": _started("server.toml"),
     },
     "examples/server/README.md": {
         "make run": NotRun("needs root: tests/examples/test_server_example.py runs it"),
@@ -521,7 +531,31 @@ _SERVER_MODULE = next(
     block.text for block in blocks_of("docs/calling-a-server.md") if block.kind == "idl"
 )
 
+#: A PostgreSQL of its own, until it is stopped.
+_POSTGRES = """\
+import signal
+import sys
+
+from gridbench_testbed.services.gfarm import Postgres
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+print(Postgres().socket_folder, flush=True)
+signal.pause()
+"""
+_WITH_POSTGRES = Given(
+    {"postgres.py": _POSTGRES},
+    (
+        # If nobody ends it, it ends by itself.
+        f"timeout {_SERVER_SECONDS} .venv/bin/python postgres.py >postgres.log 2>&1 &"
+        " echo $! >~/postgres.pid; for try in $(seq 200); do [ -s postgres.log ] && break;"
+        " sleep 0.1; done; export PGHOST=$(cat postgres.log) PGUSER=gridbench PGDATABASE=postgres",
+    ),
+    ("gridrpc server -c server.toml stop", "kill $(cat ~/postgres.pid)"),
+)
+
 GIVEN = {
+    "docs/databases.md": _WITH_POSTGRES,
+    "examples/database/README.md": _WITH_POSTGRES,
     "docs/server.md": Given(
         end=tuple(
             f".venv/bin/gridrpc server -c {name}.toml stop"

@@ -18,8 +18,10 @@ PAGES = [page for page in pages() if blocks_of(page) and page not in (*HERE, *C_
 
 #: Why a page cannot be followed here, as functions.
 NEEDS = {
+    "docs/databases.md": (gfarm.why_no_postgres,),
     "docs/links.md": (linking.why_not,),
     "docs/sync.md": (lambda: gfarm.why_not("none"), mounts.why_no_passthrough, redis.why_not),
+    "examples/database/README.md": (gfarm.why_no_postgres,),
 }
 
 
