@@ -29,7 +29,7 @@ pub struct Options {
 enum Command {
     /// Run a directory until it is stopped by SIGTERM or Ctrl-C
     ///
-    /// Servers announce themselves to it: see the table [directory] of server.toml. Without --credentials it listens
+    /// Servers announce themselves to it: see the table `[directory]` of server.toml. Without --credentials it listens
     /// only at this machine, and connections are not encrypted.
     Start {
         /// Folder of the directory's file [default: gridrpc/directory in the user's state folder]
