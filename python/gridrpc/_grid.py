@@ -592,16 +592,20 @@ class Grid:
                 chunk = 1
             sender = ModuleSender(self, of_module, options)
         else:
-            if isinstance(fn, str) and self._native.python_server(fn) is not None:
-                chunk = 1  # what runs a chunk is code, which a server does not take
             function: Any = fn
+            # What runs chunks, tries again or spreads arguments is code, which a server refuses.
+            of_server = isinstance(fn, str) and self._native.python_server(fn) is not None
+            if of_server:
+                if retries.times:
+                    raise TypeError("calls of a server's functions cannot have `retries`")
+                chunk = 1
             if options.ranks:
                 function = self._on_ranks(fn, options.ranks)
                 options = options._replace(
                     call=call.with_cores(options.ranks * call.cores), ranks=0
                 )
             function = retries.around(function)
-            if spread:
+            if spread and not of_server:
                 function, options = Spread(function), options._replace(single=True)
             sender = PythonSender(self, function, options, chunk != 1)
         elsewhere = self.config.servers or self.config.directory

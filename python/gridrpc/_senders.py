@@ -80,6 +80,8 @@ class PythonSender:
     def one(self, item: Any) -> Call[Any]:
         assert self._function is not None, "all items go in chunks otherwise"
         grid, options = self._grid, self._options
+        if isinstance(item, Mapping) and not options.single:
+            return grid._native.submit(grid, self._function, (), dict(item), options.call)
         args = (item,) if options.single else item
         return grid._native.submit(grid, self._function, args, {}, options.call)
 

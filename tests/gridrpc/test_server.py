@@ -68,6 +68,14 @@ def test_arrays_of_all_sizes(lab: Lab, way: str, size: int) -> None:
         assert np.array_equal(x, 3.0 * np.arange(size // 8))
 
 
+def test_starmap_calls_python_functions(lab: Lab, tmp_path: Path) -> None:
+    with lab.server.client(lab.ann, trusted=True) as grid:
+        items: list[Any] = [(str(tmp_path), 1), {"folder": str(tmp_path), "item": 2}] * 50
+        assert list(grid.starmap("site/noted", items)) == [10, 20] * 50
+        with pytest.raises(TypeError, match="`retries`"):
+            grid.map("site/fsum", [[1.0]], retries=2)
+
+
 @pytest.mark.parametrize("chunk", ["auto", 100])
 def test_map_calls_python_functions(lab: Lab, chunk: Any) -> None:
     # A server that takes no code runs no chunks of them.
