@@ -113,6 +113,17 @@ class Text(Quantity[str]):
         return found
 
 
+class Word(Quantity[str]):
+    """A word of the command line as it is: what it names is looked up later."""
+
+    name = "word"
+
+    def read(self, value: Any, folder: Path | None = None) -> str:
+        """The word itself."""
+        del folder
+        return str(value)
+
+
 class PathText(Text):
     """A path, as a text that may have placeholders."""
 

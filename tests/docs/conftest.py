@@ -16,5 +16,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def reader(full_environment: Environment, checkout: Path, tmp_path: Path) -> Reader:
-    return Reader(full_environment, checkout, tmp_path)
+def reader(
+    full_environment: Environment, checkout: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Reader:
+    # Paths of sockets below it have 107 characters at most.
+    return Reader(full_environment, checkout, tmp_path_factory.mktemp("page"))

@@ -43,6 +43,7 @@ _SERVER_TOML = "crates/server/src/config/tests/reference.rs reads these blocks"
 _DATABASE = "there is no such database: one of the test's own stands for it"
 _HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
+_DIRECTORY = "there are no such hosts: tests/gridrpc/test_directory.py has servers of its own"
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
 _NO_CLUSTER = "there is no such cluster: tests/gridrpc/test_slurm.py has a Slurm of its own"
@@ -195,8 +196,19 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             NotRun("tests/gridbench/test_advise_data_grid.py gives it such a folder")
         ),
     },
+    "docs/directory.md": {
+        "gridrpc ca server directory --host directory.example.org --out /etc/gridrpc/directory": (
+            NotRun(_DIRECTORY)
+        ),
+        "[directory]": NotRun(_DIRECTORY),
+        "$ gridrpc directory search lapack --directory https://directory.example.org:7713": NotRun(
+            _DIRECTORY
+        ),
+        "import numpy as np": NotRun(_DIRECTORY),
+    },
     "docs/linpack.md": {
         "T_call = T_comm + T_comp": NotRun("formulas"),
+        "response    = enqueue - submit": NotRun("formulas"),
         "gridbench linpack --sizes 100,200,400 --languages C --rounds 2 --out runs/linpack": NotRun(
             "waits for a quiet machine",
             instead="gridbench linpack --sizes 60,100,200 --paths socket --languages C --rounds 1"

@@ -429,7 +429,7 @@ def test_what_was_measured_is_drawn(driver, model: PipelineModel, tmp_path: Path
     path = tmp_path / "report.html"
     write_page(document_of(advice), path)
     opened(driver, path)
-    before = drawn(driver)["figure"]["marks"]
+    before = drawn(driver)["total"]["marks"]
     write_page(document_of(advice, found), path)
     opened(driver, path)
     legend = driver.execute_script(
@@ -437,7 +437,7 @@ def test_what_was_measured_is_drawn(driver, model: PipelineModel, tmp_path: Path
     )
     assert f"measured on up to {advice.split.cores} cores" in legend
     assert "measured on up to 16 cores" in legend
-    assert drawn(driver)["figure"]["marks"] >= before + 2 * len(found.tried)
+    assert drawn(driver)["total"]["marks"] >= before + 2 * len(found.tried)
     tables = driver.find_elements("css selector", "section table")
     assert any("off by" in one.text and "+50.0 %" in one.text for one in tables)
 
@@ -492,7 +492,7 @@ def test_the_map_is_drawn(driver, model: PipelineModel, tmp_path: Path) -> None:
     advice = advise(model, DivisibleWork(seconds=1.0, cores=8))
     write_page(document_of(advice, maps=[found]), path)
     opened(driver, path)
-    assert drawn(driver)["figure"]["marks"] >= len(found.cells)
+    assert drawn(driver)["limits-0"]["marks"] >= len(found.cells)
     legend = driver.execute_script(
         "return [...document.querySelectorAll('[data-name=limits-0] .legendtext')]"
         ".map(found => found.textContent)"

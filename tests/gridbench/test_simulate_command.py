@@ -122,7 +122,7 @@ def test_a_sweep_makes_a_table_and_a_page(
     assert [point["work"]["tasks"] for point in values["points"]] == [100, 200, 400]
     opened(driver, out / "sweep.html")
     found = drawn(driver)
-    assert set(found) == {"curve", "figure"}
+    assert set(found) == {"efficiency", "parts", "total"}
     assert all(picture["marks"] > 3 for picture in found.values())
 
 

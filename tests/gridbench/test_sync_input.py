@@ -547,7 +547,7 @@ def test_results_keep_what_all_rounds_have_in_common() -> None:
         ("WORKER_COUNT=1\nnonsense\n", 2, "`nonsense` is no line `NAME=value`", "TOML"),
         ("task = 3", 1, "`task`: must be a text, not `3`", "quotes"),
         ("task = ['x']", 1, "`task`: must be a text", ""),
-        ("workers = 2.5", 1, "`workers`: a count of workers must be a whole number", ""),
+        ("workers = 2.5", 1, "`workers`: each count of workers must be a whole number", ""),
         ("workers = {a = 1}", 1, "`workers`: must be a list of texts or numbers", ""),
         ("\nparameters = [[1]]", 2, "`parameters`: must be a list of texts or numbers", ""),
         ("parameters = [true]", 1, "must be a list of texts or numbers", ""),

@@ -22,10 +22,10 @@ from gridbench.quantities import (
     FLAG,
     PATH,
     ROUNDS,
-    TEXT,
     TIME_SCALE,
     Each,
     Texts,
+    Word,
     words,
 )
 from gridbench.schema import argument, group, option, read_parameters
@@ -110,7 +110,7 @@ class RunParameters(TaskRunOptions):
     """Which tasks run on which engines, where and how often."""
 
     named: tuple[str, ...] = argument(
-        Each(TEXT), metavar="[SETUP.xml] [ENGINE]...", default=(), multiple=True
+        Each(Word()), metavar="[SETUP.xml] [ENGINE]...", default=(), multiple=True
     )
     cores: int | None = option(
         "--cores",

@@ -369,7 +369,7 @@ def _part_blocks(part: ScenarioPart, number: int, base: Path) -> list[Block]:
     ]
     return [
         Paragraph(f"Scenario {part.name}. {QUESTIONS[part.scenario]}", EVERYWHERE),
-        Paragraph(verdict(cells), EVERYWHERE),
+        *([Paragraph(verdict(cells), EVERYWHERE)] if len(engines_of(part.results)) > 1 else []),
         *_answers(part.header, cells),
         # Two parts can be from the same scenario.
         *(replace(chart, name=f"{chart.name}-{number}") for chart in charts),
