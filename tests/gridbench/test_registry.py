@@ -49,7 +49,7 @@ class Lacking(ProcessPoolEngine):
     [
         ("process-poool", "unknown engine `process-poool`", "did you mean `process-pool`?"),
         ("zebra", "unknown engine `zebra`", "hint: known engines:"),
-        ("", "each engine must have 1 to 65,536 characters", "leave out what is no engine"),
+        ("", "each engine must have 1 to 65,536 characters", "leave that one out"),
         ("broken", "`broken` cannot be loaded: ModuleNotFoundError", "other-engines 1.5 needs"),
         ("absent", "`absent` cannot be loaded: AttributeError", "other-engines 1.5"),
         ("syntax", "`syntax` cannot be loaded: SyntaxError", "other-engines 1.5"),
