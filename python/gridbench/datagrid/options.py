@@ -322,9 +322,8 @@ def run(parameters: DataGridParameters, setup: Path | None) -> DataGridExperimen
 
     Members and clients are processes of their own; the data grid `embedded` is a map in the
     client's process, and needs no members. Objects are stored beforehand and checked afterwards.
-    Each case is saved at once, so the same command with the same --out goes on where the one before
-    stopped, without cases that failed, if --retry-failed does not say otherwise. DIR then holds
-    datagrid.jsonl, report.html and timelines.
+    The same command with the same --out resumes; --retry-failed repeats cases that failed. DIR then
+    holds datagrid.jsonl, report.html and timelines.
 
     Exit status 1 says that a case failed or that data were wrong, 2 that the command cannot be
     followed or that a data grid does not start, 3 that other programs use the machine, so that

@@ -199,9 +199,8 @@ def sync(
 
     In each round all tasks are started and held, then let go at one instant of the hosts' corrected
     clocks. Results say how simultaneous they were, how long each took, what they did in a second,
-    and what limited it. DIR holds rounds.jsonl, report.html and what the tasks printed; the same
-    command with the same --out goes on where the one before stopped, without rounds that failed, if
-    --retry-failed does not say otherwise.
+    and what limited it. DIR holds rounds.jsonl, report.html and what the tasks printed. The
+    same command with the same --out resumes; --retry-failed repeats rounds that failed.
 
     Exit status 1 says that a task failed, 2 that the command is wrong, 3 that other programs
     disturbed all rounds.

@@ -140,8 +140,7 @@ def crossover(*, given: dict[str, Any], policy: Policy, printing: Printing) -> N
     DIR then holds crossover.jsonl and report.html: both times over size and cores, the sizes at
     which the data grid is the faster one, and what a model of each side predicts. The models are
     kept for `gridbench advise`, which says from where a job should take its shared data. The same
-    command with the same --out goes on where the one before stopped, without what failed, if
-    --retry-failed does not say otherwise.
+    command with the same --out resumes; --retry-failed repeats what failed.
 
     Exit status 1 says that something failed, 2 that the command cannot be followed, 3 that other
     programs use the machine, so that nothing was measured, or disturbed all that was measured.
