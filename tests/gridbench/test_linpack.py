@@ -176,6 +176,14 @@ def test_a_server_as_fast_as_the_client_never_overtakes() -> None:
     )
 
 
+def test_repeats_that_overlap_decide_nothing() -> None:
+    found = measured(spread=0.6)
+    assert headline(answer_of(found), found)[0] == (
+        "Client in C: a server is faster at no size over 100mbit+10ms; undecided over socket, as"
+        " times of repeats overlap."
+    )
+
+
 def test_only_disturbed_cases_make_a_provisional_answer() -> None:
     found = FOLDERS["disturbed"]
     assert headline(answer_of(found), found)[0].startswith("Provisional: ")

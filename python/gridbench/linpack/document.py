@@ -148,13 +148,21 @@ def headline(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]
 
 
 def _overtaken(answer: LinpackAnswer, client: str) -> str:
-    """`C at 10% speed: a server is faster from n = 250 over socket, from n = 310 over tls.`"""
+    """`Client in C: a server is faster from n = 250 over socket; undecided over tls, as times of
+    repeats overlap.`"""
     places: dict[str, list[str]] = {}
+    undecided = []
     for path in answer.paths:
         if found := answer.overtaking(client, path):
-            places.setdefault(_where(found.measured), []).append(path)
-    parts = [f"{where} over {_listed(paths)}" for where, paths in places.items()]
-    return f"Client in {client}: a server is faster {', '.join(parts)}." if parts else ""
+            if found.measured.certain:
+                places.setdefault(_where(found.measured), []).append(path)
+            else:
+                undecided.append(path)
+    faster = [f"{where} over {_listed(paths)}" for where, paths in places.items()]
+    parts = [f"a server is faster {', '.join(faster)}"] if faster else []
+    if undecided:
+        parts.append(f"undecided over {_listed(undecided)}, as times of repeats overlap")
+    return f"Client in {client}: {'; '.join(parts)}." if parts else ""
 
 
 def _listed(paths: Sequence[str]) -> str:
