@@ -21,7 +21,7 @@ import gridrpc
 from clients_cases import HEADER, QUIET, call_of, case_of, sample_of, steady, write_folder
 from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.linpack.clients.client import Client, ClientOrder
+from gridbench.linpack.clients.client import ClientOrder, LinpackClient
 from gridbench.linpack.clients.document import document_of
 from gridbench.linpack.clients.experiment import ClientsExperiment
 from gridbench.linpack.clients.observation import with_enqueue
@@ -204,11 +204,11 @@ class FakeSolver:
         self.x[...] = ending
 
 
-def client_of(solver: FakeSolver, step: float, probability: float = 1.0) -> Client:
+def client_of(solver: FakeSolver, step: float, probability: float = 1.0) -> LinpackClient:
     order = ClientOrder(
         client=3, server="", step=step, phase=0.0, probability=probability, seed="1", timeout=300.0
     )
-    return Client(order, cast("RemoteSolver", solver))
+    return LinpackClient(order, cast("RemoteSolver", solver))
 
 
 def test_a_client_says_how_each_call_ended() -> None:

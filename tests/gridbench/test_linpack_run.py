@@ -28,8 +28,8 @@ from gridbench.linpack.servers import (
     ClientFailed,
     LinpackPrograms,
     LinpackServers,
-    Measurement,
     ShapedLink,
+    SolveOrder,
     SpeedLimit,
     build_programs,
     memory_needed,
@@ -39,7 +39,7 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.schema import read_parameters
 from running import PROGRAM, Run, until
 
-ONCE = Measurement(calls=1, seconds=0.0, limit=100.0)
+ONCE = SolveOrder(calls=1, seconds=0.0, limit=100.0)
 CLIENTS = ("C", "Python")
 
 
@@ -60,7 +60,7 @@ def case_of(client: str, path: str, n: int = 60, speed: float = 1.0) -> PlannedL
 
 
 def solves_of(
-    place: LinpackServers, case: PlannedLinpackCase, wanted: Measurement = ONCE
+    place: LinpackServers, case: PlannedLinpackCase, wanted: SolveOrder = ONCE
 ) -> list[Solve]:
     return run_client(case, place, place.variables(case.path), wanted)[0]
 
@@ -71,7 +71,7 @@ def solves_of(
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("path", [LOCAL, "socket", "tcp", "tls"])
 def test_systems_are_solved(running: LinpackServers, client: str, path: str) -> None:
-    found = solves_of(running, case_of(client, path), Measurement(calls=3, seconds=0, limit=100))
+    found = solves_of(running, case_of(client, path), SolveOrder(calls=3, seconds=0, limit=100))
     assert len(found) == 3
     assert wrong_solution(found) == ""
     for one in found:
@@ -81,7 +81,7 @@ def test_systems_are_solved(running: LinpackServers, client: str, path: str) -> 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("path", [LOCAL, "socket"])
 def test_a_singular_matrix_is_told(running: LinpackServers, client: str, path: str) -> None:
-    wanted = Measurement(calls=1, seconds=0, limit=100, matrix="singular")
+    wanted = SolveOrder(calls=1, seconds=0, limit=100, matrix="singular")
     assert "a pivot of 0 in column 1" in wrong_solution(
         solves_of(running, case_of(client, path), wanted)
     )
@@ -122,7 +122,7 @@ def test_a_call_ends_with_its_server_and_the_next_has_a_new_one(
         killer = threading.Timer(1.5, os.kill, (first, signal.SIGKILL))
         killer.start()
         with pytest.raises(ClientFailed, match="linpack/dgesv"):
-            solves_of(place, case_of(client, "tls", n=500), Measurement(500, 60.0, 100.0))
+            solves_of(place, case_of(client, "tls", n=500), SolveOrder(500, 60.0, 100.0))
         killer.join()
         assert wrong_solution(solves_of(place, case_of(client, "tls"))) == ""
         assert place.running("tls").server.pid != first
@@ -132,7 +132,7 @@ def test_a_call_ends_with_its_server_and_the_next_has_a_new_one(
 
 def test_a_client_that_takes_too_long_is_ended(running: LinpackServers) -> None:
     with pytest.raises(ClientFailed, match=r"not done within 0\.5 s"):
-        solves_of(running, case_of("C", LOCAL, n=400), Measurement(500, 60.0, 0.5))
+        solves_of(running, case_of("C", LOCAL, n=400), SolveOrder(500, 60.0, 0.5))
 
 
 def test_a_slowed_process_gets_its_share() -> None:

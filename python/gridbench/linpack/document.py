@@ -13,7 +13,13 @@ import numpy as np
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, amount, counted, duration, percent, signed_percent, whole
 from gridbench.jsonl_store import Header
-from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, Series, SizeCase, series_of
+from gridbench.linpack.model_kind import (
+    COMMUNICATION,
+    COMPUTATION,
+    LinpackSeries,
+    SizeCase,
+    series_of,
+)
 from gridbench.linpack.record import LOCAL, LinpackCase, operations, transferred
 from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.model.cost_model import TOTAL, CostModel
@@ -56,7 +62,7 @@ _LIMITS = {
 class LinpackAnswer:
     """What the cases show."""
 
-    series: Sequence[Series]
+    series: Sequence[LinpackSeries]
 
     @cached_property
     def models(self) -> dict[str, CostModel]:
@@ -70,7 +76,7 @@ class LinpackAnswer:
         return found
 
     @property
-    def remote(self) -> list[Series]:
+    def remote(self) -> list[LinpackSeries]:
         """What servers solved."""
         return [one for one in self.series if not one.local]
 
@@ -89,7 +95,7 @@ class LinpackAnswer:
         """Orders of matrices."""
         return sorted({case.n for one in self.series for case in one.cases})
 
-    def of(self, client: str) -> list[Series]:
+    def of(self, client: str) -> list[LinpackSeries]:
         """What a client solved itself, and over each path."""
         return [one for one in self.series if one.who == client]
 
@@ -232,7 +238,7 @@ def overtaking_table(answer: LinpackAnswer) -> Table:
 
 
 def sizes_table(
-    series: Sequence[Series], unit: str, value: Callable[[SizeCase], Interval | None]
+    series: Sequence[LinpackSeries], unit: str, value: Callable[[SizeCase], Interval | None]
 ) -> Table:
     """A value of each client and size, a column for each path."""
     found = {(one.who, case.n, one.path): case for one in series for case in one.cases}
@@ -381,7 +387,7 @@ def _curve(
 
 def _lines(
     answer: LinpackAnswer,
-    series: Iterable[Series],
+    series: Iterable[LinpackSeries],
     value: Callable[[SizeCase], Interval | None],
     predicted: Callable[[dict[str, float], float], float],
 ) -> list[Line]:

@@ -23,7 +23,7 @@ from gridbench.linpack.servers import (
     ClientFailed,
     LinpackPrograms,
     LinpackServers,
-    Measurement,
+    SolveOrder,
     build_programs,
     memory_needed,
     run_client,
@@ -102,7 +102,7 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
             )
         servers = self._open(bench)
         slowed = case.speed < 1
-        wanted = Measurement(
+        wanted = SolveOrder(
             calls=1 if slowed else self.parameters.calls,
             seconds=_LEAST_SLOWED if slowed else _LEAST,
             limit=self.parameters.limit,

@@ -20,7 +20,7 @@ from gridbench.linpack.options import LOOPBACK, link_of
 from gridbench.linpack.record import (
     FORM,
     LOCAL,
-    Client,
+    ClientLanguage,
     Limit,
     LinpackCase,
     operations,
@@ -116,10 +116,10 @@ def _interval(values: Iterable[float]) -> Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class LinpackSeries:
     """All sizes of one client, at one speed, over one path."""
 
-    client: Client
+    client: ClientLanguage
     path: str
     speed: float
     cases: tuple[SizeCase, ...]
@@ -164,16 +164,16 @@ class Series:
         )
 
 
-def series_of(records: Iterable[LinpackCase]) -> list[Series]:
+def series_of(records: Iterable[LinpackCase]) -> list[LinpackSeries]:
     """What was done, the fastest clients first, and what they solve themselves before what servers
     solve for them."""
-    found: dict[tuple[Client, str, float], dict[int, list[LinpackCase]]] = {}
+    found: dict[tuple[ClientLanguage, str, float], dict[int, list[LinpackCase]]] = {}
     for one in records:
         if one.status == "done":
             sizes = found.setdefault((one.client, one.path, one.speed), {})
             sizes.setdefault(one.n, []).append(one)
     return [
-        Series(client, path, speed, tuple(SizeCase(tuple(sizes[n])) for n in sorted(sizes)))
+        LinpackSeries(client, path, speed, tuple(SizeCase(tuple(sizes[n])) for n in sorted(sizes)))
         for (client, path, speed), sizes in sorted(
             found.items(), key=lambda one: (-one[0][2], one[0][0], *_place_of(one[0][1]))
         )

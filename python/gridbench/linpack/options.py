@@ -13,7 +13,7 @@ from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.links.options import LINK_RATE
 from gridbench.linpack.clients.record import POLICIES, CorePolicy, StepKind
-from gridbench.linpack.record import Client
+from gridbench.linpack.record import ClientLanguage
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Quantity
@@ -33,7 +33,7 @@ MOST_CLIENTS = 1000
 _PAPER: tuple[StepKind, ...] = ("paper",)
 _BOTH: tuple[StepKind, ...] = ("paper", "scaled")
 _SCALED: tuple[StepKind, ...] = ("scaled",)
-_CLIENT: Choice[Client] = Choice({"C": "C", "Python": "Python"})
+_CLIENT: Choice[ClientLanguage] = Choice({"C": "C", "Python": "Python"})
 _LONGEST_ROUND_TRIP = Duration(0.0, 10.0)
 
 
@@ -110,7 +110,7 @@ class LinpackParameters:
         f" {' and '.join(_LINKS)} (rate and round-trip time), which need root.",
         default=LOOPBACK,
     )
-    languages: tuple[Client, ...] = option(
+    languages: tuple[ClientLanguage, ...] = option(
         "--languages",
         ListOf(_CLIENT),
         metavar="LIST",

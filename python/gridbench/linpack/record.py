@@ -14,7 +14,7 @@ from gridbench.jsonl_store import PlannedCase, ResultsForm
 if TYPE_CHECKING:
     from gridbench.analysis.columns import Floats
 
-Client = Literal["C", "Python"]
+ClientLanguage = Literal["C", "Python"]
 LOCAL = "local"
 """The path of a system that the client solves itself."""
 Limit = Literal["", "control group", "stopping"]
@@ -73,7 +73,7 @@ def wrong_solution(solves: Sequence[Solve]) -> str:
 class PlannedLinpackCase(PlannedCase):
     """A client that solves systems of one order, here or over one path."""
 
-    client: Client
+    client: ClientLanguage
     path: str
     """`local`, or the path to the server as options name it."""
     n: int

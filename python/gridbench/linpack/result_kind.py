@@ -15,7 +15,7 @@ from gridbench.result_kind import ResultRow, only
 from gridbench.rules import Measured, Rules, Seen, broken_by, enough, recorded, undisturbed
 
 if TYPE_CHECKING:
-    from gridbench.linpack.model_kind import Series, SizeCase
+    from gridbench.linpack.model_kind import LinpackSeries, SizeCase
     from gridbench.pages.document import Document
 
 title = "gridbench linpack"
@@ -96,7 +96,7 @@ def _read(source: Path) -> _Found:
 def _sizes(found: _Found) -> Iterator[tuple[str, SizeCase]]:
     from gridbench.linpack.model_kind import series_of
 
-    series: list[Series] = series_of(found.cases)
+    series: list[LinpackSeries] = series_of(found.cases)
     for one in series:
         for case in one.cases:
             yield case.all[0].told(), case

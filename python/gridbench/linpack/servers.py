@@ -20,7 +20,7 @@ from typing import Literal
 from gridbench.bench.programs import compile_c, compiler_options, new_folder, run_compiler
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted
-from gridbench.linpack.record import LOCAL, Client, Limit, PlannedLinpackCase, Solve
+from gridbench.linpack.record import LOCAL, ClientLanguage, Limit, PlannedLinpackCase, Solve
 from gridbench.linpack.solve import LIBRARY
 from gridbench.process.child import Child, Ended
 from gridbench.records import from_record
@@ -88,7 +88,7 @@ class LinpackPrograms:
         """What servers offer."""
         return self.folder / "module" / "linpack.so"
 
-    def client(self, name: Client) -> list[str]:
+    def client(self, name: ClientLanguage) -> list[str]:
         """The command of a client, without arguments."""
         if name == "C":
             return [str(self.folder / "solve")]
@@ -329,7 +329,7 @@ class ClientFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class SolveOrder:
     """What a client is to do."""
 
     calls: int
@@ -345,7 +345,7 @@ def run_client(
     case: PlannedLinpackCase,
     servers: LinpackServers,
     variables: Mapping[str, str],
-    wanted: Measurement,
+    wanted: SolveOrder,
     glance: Callable[[], object] = lambda: None,
 ) -> tuple[list[Solve], Limit]:
     """Have a client solve the systems of a case; `variables`: those of the path. ClientFailed if it

@@ -62,7 +62,7 @@ def main(descriptor: str) -> None:
             if solver.info or not solver.residual() < _LARGEST_RESIDUAL:
                 channel.send({"error": f"the first solution is wrong, info {solver.info}"})
                 return
-            client = Client(order, solver)
+            client = LinpackClient(order, solver)
             channel.send({"ready": True})
             begin = channel.receive()
             channel.send({"calls": client.run(begin["start"], begin["until"])})
@@ -70,7 +70,7 @@ def main(descriptor: str) -> None:
         channel.send({"error": str(error)})
 
 
-class Client:
+class LinpackClient:
     """The calls of a client."""
 
     def __init__(self, order: ClientOrder, solver: RemoteSolver) -> None:
