@@ -70,8 +70,8 @@ def measured(
     repeats: int = 3,
     spread: float = 0.01,
 ) -> list[LinpackCase]:
-    """All sizes over all paths by two clients, one of which has a tenth of a processor; repeats
-    differ by `spread`."""
+    """All sizes over all paths, by a client at full speed and one with a tenth of a processor.
+    Repeats differ by `spread`."""
     draw = random.Random(1)
     found = []
     for speed, local in ((1.0, FAST), (0.1, SLOW)):

@@ -26,7 +26,7 @@ Change = Callable[[Path], None]
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the real run is, of which each test has a copy."""
+    """Folder of the real run; each test gets a copy."""
     return tmp_path_factory.mktemp("measured") / "good"
 
 

@@ -183,7 +183,7 @@ class FakeCall:
 
 
 class FakeSolver:
-    """Its calls end as they are told to, and take so long."""
+    """Solver whose calls take `seconds` and end in the given ways."""
 
     def __init__(self, endings: Sequence[object], seconds: float = 0.0) -> None:
         self.b = np.ones(2)

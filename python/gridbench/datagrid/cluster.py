@@ -352,7 +352,7 @@ class ClientProcesses:
             host: ask_clock(self._on.clock(host))
             for host in {self._on.host_of(n) for n in self.names}
         }
-        # One after the other is told, with an answer from its host.
+        # Each host gets the time in turn and acknowledges it.
         telling = sum(clocks[self._on.host_of(name)].trip for name in self.names)
         at = time.monotonic_ns() + 2 * telling + _LEAD
         for name in self.names:

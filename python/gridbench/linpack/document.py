@@ -48,9 +48,9 @@ _SMALLEST, _BEYOND = 10.0, 2.0
 """Models look for the size from which on the server is faster from this one to so many times the
 largest that was measured."""
 _NAMED = 5
-"""Cases that failed or were skipped that are named."""
+"""Number of failed or skipped cases that a notice names."""
 _NOT_COUNTED = "*"
-"""Behind a value of which all repeats were disturbed."""
+"""Mark of a value whose repeats were all disturbed."""
 _LIMITS = {
     "control group": "by a quota of processor time in a control group",
     "stopping": "by stopping it each time that it had used its share, as no control group with a"

@@ -245,9 +245,11 @@ def _relay(server: GridrpcServer, delay: float, namespace: Path) -> Iterator[int
 
 
 class SpeedLimit:
-    """While active, a process and its threads use a share of some processors: by a quota of a
-    control group where there is one to be had, else by stopping it each time that it has used its
-    share of a period."""
+    """Limit of a process and its threads to a share of some processors while active.
+
+    A quota of a control group enforces it. Where none can be created, the process is stopped
+    whenever it has used its share of a period.
+    """
 
     _PERIOD = 0.02
     """Seconds."""

@@ -2,8 +2,8 @@
 
 The terms are multiples of their guesses, with a loss that lets single runs that went wrong pull
 little. A search over their logarithms would lose terms: one that has become small has no slope
-there, and does not come back. A weak pull towards the initial guess holds terms that the runs say
-nothing of; such terms are told apart by the width of their interval, and not shown as results.
+there, and does not come back. A weak pull towards the initial guess holds terms that the runs do
+not determine. Their intervals are wide, and they are not shown as results.
 
 Differences are logarithms of ratios, so that a tenth too long counts alike in runs of 0.1 s and of
 100 s. What is less than a run can tell (`_FLOOR` and `_PART` of its total) does not count.
@@ -220,7 +220,7 @@ class TermSearch:
         return float(np.median(np.abs(self._residuals(found.at)[:, 0])) / 0.6745)
 
     def estimates(self, found: SearchEnd, reaches: Floats) -> tuple[TermEstimate, ...]:
-        """The terms with their intervals, of which `reaches` are half, as logarithms."""
+        """The terms with their intervals. `reaches`: half widths of these, as logarithms."""
         return tuple(
             _estimate(term, middle, reach)
             for term, middle, reach in zip(
