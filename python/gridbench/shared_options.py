@@ -147,6 +147,29 @@ def rounds_option(help: str, default: int, most: int = 1000) -> Any:
     return option("--rounds", Count(1, most), metavar="N", help=help, default=default)
 
 
+def seed_option(record: str = "") -> Any:
+    """The parameter `--seed`."""
+    return option(
+        "--seed",
+        Count(0, 2**31 - 1),
+        metavar="K",
+        help="Seed of what is random: the same seed gives the same order and times.",
+        default=1,
+        record=record,
+    )
+
+
+def case_limit_option(default: float) -> Any:
+    """The parameter `--case-limit`."""
+    return option(
+        "--case-limit",
+        Duration(1e-3, 1e7),
+        metavar="S",
+        help="Seconds that a case may take.",
+        default=default,
+    )
+
+
 dry_run_option = click.option("--dry-run", is_flag=True, help="List what would be run, and exit.")
 
 

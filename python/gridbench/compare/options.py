@@ -30,7 +30,7 @@ from gridbench.quantities import (
     Quantity,
 )
 from gridbench.schema import argument, option, read_parameters, record_of
-from gridbench.shared_options import ResultsOptions, experiment_options
+from gridbench.shared_options import ResultsOptions, experiment_options, seed_option
 from gridbench.workload.numbers import LONGEST_TIME
 
 
@@ -167,13 +167,7 @@ class ComparisonParameters:
         default=False,
         record="ignore_failure",
     )
-    seed: int = option(
-        "--seed",
-        Count(0, 2**31 - 1),
-        metavar="K",
-        help="Seed of what is random: the same seed gives the same order and times.",
-        default=1,
-    )
+    seed: int = seed_option()
     out: Path | None = option(
         "--out",
         PATH,

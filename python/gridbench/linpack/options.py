@@ -18,7 +18,13 @@ from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Quantity
 from gridbench.schema import group, option, read_parameters
-from gridbench.shared_options import ResultsOptions, experiment_options, rounds_option
+from gridbench.shared_options import (
+    ResultsOptions,
+    case_limit_option,
+    experiment_options,
+    rounds_option,
+    seed_option,
+)
 from gridbench.workload.numbers import parse_real, shown
 
 if TYPE_CHECKING:
@@ -142,20 +148,8 @@ class LinpackParameters:
         record="calls",
     )
     rounds: int = rounds_option("How often each case is measured.", 3)
-    limit: float = option(
-        "--case-limit",
-        Duration(1e-3, 1e7),
-        metavar="S",
-        help="Seconds that a case may take.",
-        default=600.0,
-    )
-    seed: int = option(
-        "--seed",
-        Count(0, 2**31 - 1),
-        metavar="K",
-        help="Seed of what is random: the same seed gives the same order and times.",
-        default=1,
-    )
+    limit: float = case_limit_option(600.0)
+    seed: int = seed_option()
     results: ResultsOptions = group(ResultsOptions, out="runs/linpack-<time>")
 
     def links(self) -> dict[str, ShapedLink]:
@@ -309,13 +303,7 @@ class ClientsParameters:
         record="duration",
     )
     rounds: int = rounds_option("How often each case is measured.", default=2)
-    seed: int = option(
-        "--seed",
-        Count(0, 2**31 - 1),
-        metavar="K",
-        help="Seed of what is random: the same seed gives the same order and times.",
-        default=1,
-    )
+    seed: int = seed_option()
     results: ResultsOptions = group(ResultsOptions, out="runs/linpack-clients-<time>")
 
 

@@ -28,6 +28,7 @@ from gridbench.shared_options import (
     ResultsOptions,
     dry_run_option,
     experiment_options,
+    seed_option,
 )
 
 if TYPE_CHECKING:
@@ -65,14 +66,7 @@ class ScenarioParameters(TaskRunOptions):
     case_limit: float | None = option(
         "--case-limit", TIMEOUT, metavar="S", help="Seconds that a case may take."
     )
-    seed: int = option(
-        "--seed",
-        Count(0, 2**31 - 1),
-        metavar="K",
-        help="Seed of what is random: the same seed gives the same order and times.",
-        default=1,
-        record="seed",
-    )
+    seed: int = seed_option(record="seed")
     results: ResultsOptions = group(ResultsOptions, out="runs/scenario-<number>-<time>")
 
     @property

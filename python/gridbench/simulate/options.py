@@ -16,6 +16,7 @@ from gridbench.links.options import DEFAULT_LINK
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import FLAG, PATH, SECONDS, SIZE, TEXT, Count, Each
 from gridbench.schema import declarations, option, options_of, read_parameters
+from gridbench.shared_options import seed_option
 
 _TASKS_PER_CORE = 10
 
@@ -98,13 +99,7 @@ class SimulationParameters:
         help="Seconds until all workers have started; 0: they run already.",
         default_text="the profile's",
     )
-    seed: int = option(
-        "--seed",
-        Count(0, 2**31 - 1),
-        metavar="K",
-        help="Seed of what is random: the same seed gives the same order and times.",
-        default=1,
-    )
+    seed: int = seed_option()
     sweep: str | None = option(
         "--sweep",
         TEXT,

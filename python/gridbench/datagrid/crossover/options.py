@@ -16,7 +16,13 @@ from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import CORES, MB, SIZE, Count, Duration, ListOf, Size, Texts
 from gridbench.schema import group, option, read_parameters
-from gridbench.shared_options import ResultsOptions, experiment_options, rounds_option
+from gridbench.shared_options import (
+    ResultsOptions,
+    case_limit_option,
+    experiment_options,
+    rounds_option,
+    seed_option,
+)
 
 _MOST_OBJECTS = int(LIMITS["SharedDataSize"][1])
 
@@ -84,20 +90,8 @@ class CrossoverParameters:
         default=5.0,
         record="warm_up",
     )
-    limit: float = option(
-        "--case-limit",
-        Duration(1e-3, 1e7),
-        metavar="S",
-        help="Seconds that a case may take.",
-        default=120.0,
-    )
-    seed: int = option(
-        "--seed",
-        Count(0, 2**31 - 1),
-        metavar="K",
-        help="Seed of what is random: the same seed gives the same order and times.",
-        default=1,
-    )
+    limit: float = case_limit_option(120.0)
+    seed: int = seed_option()
     results: ResultsOptions = group(ResultsOptions, out="runs/crossover-<time>")
 
     def check(self) -> None:
