@@ -342,12 +342,11 @@ def _refuse_mixing(path: Path, before: Header, now: Header) -> None:
 
 
 def _damaged(path: Path, form: Form[R], line: int, what: str) -> InputError:
-    anew = "add --fresh to measure all of it anew"
     return InputError(
         f"the file of {form.noun}s is damaged: {what}",
         file=path,
         line=line,
-        remedy=f"all {form.noun}s depend on this line: choose another --out, or {anew}"
+        remedy=f"all {form.noun}s depend on this line: measure again, with --fresh"
         if line == 1
-        else f"remove this line to lose one {form.noun}, or {anew}",
+        else f"remove this line to lose one {form.noun}, or measure again, with --fresh",
     )
