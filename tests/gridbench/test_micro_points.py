@@ -104,7 +104,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: int, text: str, message: 
     assert "--fresh" in caught.value.remedy
     # Without its header the file is of no use.
     assert ("lose one point" in caught.value.remedy) == (line > 1)
-    assert ("choose another --out" in caught.value.remedy) == (line == 1)
+    assert ("all points depend" in caught.value.remedy) == (line == 1)
     points = FORM.open(tmp_path, HEADER, fresh=True)
     assert points.records == []
     points.close()
