@@ -1,0 +1,1 @@
+"""Choice among servers of a network: policies simulated and run on one scenario."""
