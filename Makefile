@@ -127,11 +127,11 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope
 	--reruns $(RERUNS) --reruns-delay 2 -r fER --timeout 600
 
 .PHONY: test
-test: $(STAMPS)/venv compilers sshd ## run all tests
+test: $(STAMPS)/venv compilers ## run all tests
 	@# Side by side, as each waits for the network, or for one large crate, in most of its time.
-	printf '%s\n' 'test-rust test-model test-fuzz' 'test-programs test-java test-environment' | \
-		xargs -L 1 -P 2 scripts/make-timed
-	scripts/make-timed test-python
+	printf '%s\n' 'install test-packages' 'test-programs test-java' | xargs -L 1 -P 2 scripts/make-timed
+	@# Tests in Python wait for processes and for the network: what the others compute fills these gaps.
+	printf '%s\n' test-python 'test-rust test-model test-fuzz' | xargs -L 1 -P 2 scripts/make-timed
 
 .PHONY: test-one
 test-one: install $(STAMPS)/test-packages ## run one test file: T=tests/gridrpc/test_grid_map.py, or T='FILE -k NAME'
@@ -187,14 +187,15 @@ test-python: test-programs test-environment ## end to end, with real processes, 
 	$(PYTEST) --durations 40 --durations-min 5 --junitxml target/tests.xml
 
 # What the tests need of this machine, and in .venv.
-.PHONY: test-programs test-environment
+.PHONY: test-programs test-packages test-environment
 TEST_PROGRAMS := compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm redis openssl \
 	rpc-peers fio pssh cpython-tests jdk
 test-programs: system-packages $(TEST_PROGRAMS) postgres
 .PHONY: system-packages
 system-packages:
 	@scripts/install-missing $(TEST_PROGRAMS)
-test-environment: install $(STAMPS)/test-packages $(STAMPS)/docs-packages $(STAMPS)/asserts engines datagrid-engines
+test-packages: $(STAMPS)/test-packages $(STAMPS)/docs-packages
+test-environment: install test-packages $(STAMPS)/asserts engines datagrid-engines
 
 # pytest compiles all tests to have their asserts tell more: once, instead of in each of its processes.
 # What it cannot compile, it tells when it runs them.
