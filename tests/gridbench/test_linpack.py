@@ -25,7 +25,7 @@ from gridbench.linpack.record import (
     wrong_solution,
 )
 from gridbench.linpack.result_kind import RULES
-from gridbench.linpack.servers import INTERFACE, ShapedLink
+from gridbench.linpack.servers import INTERFACE
 from gridbench.model.cost_model import TOTAL
 from gridbench.model.held_out import EACH
 from gridbench.pages.markdown import markdown
@@ -33,6 +33,7 @@ from gridbench.pages.render import page
 from gridbench.pages.terminal import print_document
 from gridbench.result_kind import kind_of
 from gridbench.schema import read_parameters
+from gridbench_testbed.links.shaped_link import ShapedLink
 from linpack_results import (
     DISTURBED,
     FAST,

@@ -28,7 +28,6 @@ from gridbench.linpack.servers import (
     ClientFailed,
     LinpackPrograms,
     LinpackServers,
-    ShapedLink,
     SolveOrder,
     SpeedLimit,
     build_programs,
@@ -37,6 +36,7 @@ from gridbench.linpack.servers import (
 )
 from gridbench.process.interrupt import Interrupt
 from gridbench.schema import read_parameters
+from gridbench_testbed.links.shaped_link import ShapedLink
 from running import PROGRAM, Run, until
 
 ONCE = SolveOrder(calls=1, seconds=0.0, limit=100.0)

@@ -28,7 +28,7 @@ from gridbench.shared_options import (
 from gridbench.workload.numbers import parse_real, shown
 
 if TYPE_CHECKING:
-    from gridbench.linpack.servers import ShapedLink
+    from gridbench_testbed.links.shaped_link import ShapedLink
 
 LARGEST = 10_000
 """Order of the matrix, which then has 800 MB."""
@@ -59,7 +59,7 @@ class LinpackPath(Quantity[str]):
 
 def link_of(path: str) -> ShapedLink | None:
     """The link of a path; None: it has none. InputError for what is no path."""
-    from gridbench.linpack.servers import ShapedLink
+    from gridbench_testbed.links.shaped_link import ShapedLink
 
     if path in LOOPBACK:
         return None

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from ctypes import CDLL, c_char_p
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -24,7 +23,7 @@ from gridbench.linpack.record import LOCAL, ClientLanguage, Limit, PlannedLinpac
 from gridbench.linpack.solve import LIBRARY
 from gridbench.process.child import Child, Ended
 from gridbench.records import from_record
-from gridbench_testbed.links.network import Network
+from gridbench_testbed.links.shaped_link import LinkedNode, ShapedLink
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 SOCKET, TCP, TLS = "socket", "tcp", "tls"
@@ -60,16 +59,6 @@ _COPIES = 6
 _PLAIN = "compression=none"
 """So that the bytes of the formula travel."""
 _EXIT = 5.0  # seconds that a client may take to end
-
-
-@dataclass(frozen=True, slots=True)
-class ShapedLink:
-    """A link of known rate and round-trip time."""
-
-    rate: float
-    """Bits per second."""
-    round_trip: float
-    """Seconds, added to those of the machine."""
 
 
 # ---- Programs
@@ -204,41 +193,20 @@ class LinpackServers:
         if link is None:
             server = GridrpcServer(modules, self.workers, tls=True, cores=self.threads)
             return stack.enter_context(server), server.tls
-        network = stack.enter_context(Network(1, link.rate))
-        (namespace,), (address,) = network.namespaces, network.node_addresses
+        node = stack.enter_context(LinkedNode(link))
         server = GridrpcServer(
             modules,
             self.workers,
             tls=True,
             cores=self.threads,
-            address=address,
-            namespace=namespace,
+            address=node.address,
+            namespace=node.namespace,
         )
         stack.enter_context(server)
         if not link.round_trip:
             return server, server.tls
-        port = stack.enter_context(_relay(server, link.round_trip / 2, namespace))
-        return server, f"gridrpc://{address}:{port}?credentials={server.user}"
-
-
-@contextmanager
-def _relay(server: GridrpcServer, delay: float, namespace: Path) -> Iterator[int]:
-    """While active, this port of the server's address delays bytes in each direction."""
-    address, port = server.http.split(":")
-    relay = subprocess.Popen(
-        [
-            "nsenter", f"--net={namespace}", sys.executable, "-m", "gridbench_testbed.links.relay",
-            str(delay), address, "0", address, port,
-        ],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    with relay:
-        assert relay.stdin is not None
-        assert relay.stdout is not None
-        try:
-            yield int(relay.stdout.readline())
-        finally:
-            relay.stdin.close()
+        port = node.delayed(server.port)
+        return server, f"gridrpc://{node.address}:{port}?credentials={server.user}"
 
 
 # ---- Clients
