@@ -145,6 +145,24 @@ def test_dark_and_light_are_the_readers_choice(driver, emulate, tmp_path):
     assert brightness(driver, of_text) > 200
 
 
+def test_a_page_that_is_printed_while_it_loads_has_all_pictures(driver, emulate, tmp_path):
+    emulate()
+    source = """document.addEventListener("DOMContentLoaded", () => {
+      const empty = () => document.querySelectorAll("[data-chart]:empty").length;
+      window.before = empty();
+      window.dispatchEvent(new Event("beforeprint"));
+      window.after = empty();
+      window.dispatchEvent(new Event("afterprint"));
+    })"""
+    script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+    try:
+        opened(driver, page_of(tmp_path, micro_results.made()))
+        before, after = driver.execute_script("return [window.before, window.after]")
+    finally:
+        driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+    assert before > after == 0
+
+
 @pytest.mark.parametrize("width", [360, 768])
 def test_narrow_windows_need_no_scrolling_to_the_side(driver, emulate, tmp_path, width):
     emulate(width)

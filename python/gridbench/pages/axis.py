@@ -10,6 +10,8 @@ from gridbench.formats import as_given, round_amount, scale
 
 _WIDE = 20
 """Values that differ by more than this factor are shown on a logarithmic axis."""
+_ROOM = 70
+"""Characters that fit below an axis on paper."""
 
 
 def axis_of(
@@ -21,6 +23,8 @@ def axis_of(
     if logarithmic:
         ends, ticks = _decades(low, high)
         texts = [round_amount(tick, unit) for tick in ticks]
+        while len(texts) > 3 and len("  ".join(texts)) > _ROOM:
+            ticks, texts = ticks[::2], texts[::2]
         return {"log": True, "range": ends, "ticks": ticks, "texts": texts}
     low, high = (min(low, 0.0), max(high, 0.0)) if from_zero else (low, high)
     step = _step((high - low) or abs(high) or 1.0)

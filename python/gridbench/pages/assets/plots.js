@@ -100,16 +100,16 @@ const plots = (() => {
   async function drawAll(draw) {
     const root = document.documentElement;
     const all = [...document.querySelectorAll("[data-chart]")];
+    const isMissing = (figure) => !figure.hasChildNodes() && !folded(figure);
     const drawMissing = async () => {
       for (const figure of all) {
-        if (figure.hasChildNodes() || folded(figure)) continue;
+        if (!isMissing(figure)) continue;
         await draw(figure);
         // Let the browser show what there is and react between two pictures.
         await new Promise((resolve) => { setTimeout(resolve, 0); });
       }
     };
     document.querySelectorAll("details").forEach((fold) => fold.addEventListener("toggle", drawMissing));
-    await drawMissing();
     const dark = window.matchMedia("(prefers-color-scheme: dark)");
     const again = () => all.forEach((figure) => draw(figure));
     dark.addEventListener("change", again);
@@ -126,6 +126,8 @@ const plots = (() => {
     const sizes = (change) => document.querySelectorAll(".js-plotly-plot")
       .forEach((plot) => { Plotly.relayout(plot, change(plot)); });
     window.addEventListener("beforeprint", () => {
+      // A page may be printed before all its pictures are there.
+      all.filter(isMissing).forEach(draw);
       sizes((plot) => {
         plot.onScreen = plot.layout.height;
         return { width: PAPER.width, height: Math.min(plot.onScreen, PAPER.height), autosize: false };
@@ -145,6 +147,7 @@ const plots = (() => {
     };
     window.addEventListener("beforeprint", printed(true));
     window.addEventListener("afterprint", printed(false));
+    await drawMissing();
     // Said to whoever waits for the pictures: tests, for example.
     root.dataset.ready = "true";
   }
