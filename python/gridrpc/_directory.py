@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from gridrpc._native import Call, CallOptions
 
 #: Seconds for which an answer of a directory is used.
-VALID = 2.0
+VALID = _native.ANSWER_VALID
 #: Seconds up to which an older answer is used while the next one is fetched.
-STALE = 20.0
+STALE = _native.ANSWER_STALE
 #: Seconds after which a directory that did not answer is asked again.
 PAUSE = 10.0
 #: Seconds that a directory may take to answer.
@@ -37,10 +37,6 @@ CONNECT = 5.0
 LOST = 2.0
 #: Seconds after which a connection that was lost is made anew, if directories list the server.
 RECONNECT = 5.0
-#: Bytes from which on a transfer says something about the bandwidth.
-TRANSFER = 64 << 10
-#: Seconds from which on a run says something about the speed in operations: less is overhead.
-RUN = 1e-3
 #: Bytes of an answer.
 LARGEST = 64 << 20
 #: Names of policies, those of crates/placement.
@@ -118,10 +114,8 @@ class KnownServer:
         self.speeds: dict[str, _native.Average] = {}
         #: Until when it is left out.
         self.refused_until = 0.0
-        #: Calls of this program that the last answer of a directory does not count, and the time of
-        #: that answer.
-        self._new_calls = 0
-        self._counted = 0.0
+        #: Calls of this program that have not ended.
+        self._calls = _native.OwnCalls()
 
     def function(self, name: str, options: CallOptions, ranks: int) -> ModuleFunction:
         """Its function. Raises what `Grid.function` raises, and connects first."""
@@ -168,36 +162,35 @@ class KnownServer:
         """Leave it out for a while."""
         self.refused_until = time.monotonic() + REFUSED
 
-    def uncounted(self, fetched: float) -> int:
-        """Calls of this program that began after a directory has answered."""
-        return self._new_calls if fetched == self._counted else 0
+    def new_calls(self, announced: float) -> int:
+        """Calls of this program that a load announced at that time does not count."""
+        with self._lock:
+            return self._calls.since(announced)
 
-    def begin(self, fetched: float) -> float:
+    def begin(self) -> float:
         """Count a call that begins. Returns what `end` needs."""
         with self._lock:
-            if fetched != self._counted:
-                self._counted, self._new_calls = fetched, 0
-            self._new_calls += 1
-        return fetched
+            begun = time.monotonic()
+            self._calls.begin(begun)
+        return begun
 
     def end(self, begun: float) -> None:
         with self._lock:
-            if begun == self._counted:
-                self._new_calls -= 1
+            self._calls.end(begun)
 
     def learn(self, function: str, call: Call[Any], operations: float, has_cost: bool) -> None:
         """Learn from the times of a call that has returned."""
         profile = call._profile()
-        run = profile["calc_out"] - profile["calc_in"]
-        if profile["calc_in"] and run > (RUN if has_cost else 0):
-            self.speeds.setdefault(function, _native.Average()).add(operations / run)
+        if profile["calc_in"]:
+            speed = self.speeds.setdefault(function, _native.Average())
+            speed.add_run(operations, profile["calc_out"] - profile["calc_in"], has_cost)
         error = 4 * profile["clock_error"]
-        sending = profile["received"] - profile["sent"]
-        if profile["bytes_in"] >= TRANSFER and profile["received"] and sending > error:
-            self.bandwidth_in.add(profile["bytes_in"] / sending)
-        receiving = profile["retrieve"] - profile["calc_out"]
-        if profile["bytes_out"] >= TRANSFER and profile["calc_out"] and receiving > error:
-            self.bandwidth_out.add(profile["bytes_out"] / receiving)
+        if profile["received"]:
+            sending = profile["received"] - profile["sent"]
+            self.bandwidth_in.add_transfer(profile["bytes_in"], sending, error)
+        if profile["calc_out"]:
+            receiving = profile["retrieve"] - profile["calc_out"]
+            self.bandwidth_out.add_transfer(profile["bytes_out"], receiving, error)
 
 
 class Directory:
@@ -265,7 +258,10 @@ class Directory:
             known = Answer(time.monotonic(), list(found.values()))
         elif known is not None:
             # The directories are gone, or have forgotten the servers: those that are known go on.
-            known = Answer(time.monotonic(), known.offers)
+            now = time.monotonic()
+            known = Answer(
+                now, [one._replace(age=one.age + now - known.at) for one in known.offers]
+            )
         elif missing:
             raise FunctionNotFound(missing)
         else:

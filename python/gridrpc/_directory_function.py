@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: Bytes in, bytes out and operations of a call.
 CallSize = tuple[float, float, float]
 #: A server as `_native.choose_server` takes it.
-Figures = tuple[float, float, float, float, float, bool]
+Figures = tuple[float, float, float, float, float, bool, bool]
 
 
 class Choice(NamedTuple):
@@ -38,8 +38,6 @@ class Choice(NamedTuple):
     operations: float
     #: Whether `CalcOrder` says so.
     has_cost: bool
-    #: When the offers were fetched.
-    fetched: float
 
 
 class DirectoryFunction(ModuleFunction):
@@ -114,41 +112,32 @@ class DirectoryFunction(ModuleFunction):
     def _predicted(
         self, size: CallSize, has_cost: bool
     ) -> list[tuple[KnownServer, Prediction, Figures]]:
-        """All servers, those that have not been measured first."""
+        """All servers, in the order of the directory's answer."""
         fetched, offers = self._directory.answer(self.name)
         servers = [(self._directory.server(offer), offer) for offer in offers]
-        speeds = {
-            server.address: average.value
-            for server, _ in servers
-            if (average := server.speeds.get(self.name)) is not None
-        }
-        # What has not been measured is assumed to be as good as the best, so that it is tried.
-        best = max(filter(None, speeds.values()), default=0.0)
-        bandwidth = [
-            max((one.value or 0.0 for one in averages), default=0.0)
-            for averages in (
-                [server.bandwidth_in for server, _ in servers],
-                [server.bandwidth_out for server, _ in servers],
+        states = [self._state(server, offer) for server, offer in servers]
+        known = []
+        for (server, offer), state in zip(servers, states, strict=True):
+            speed = server.speeds.get(self.name)
+            known.append(
+                (
+                    offer.speed,
+                    offer.load,
+                    max(1, offer.cores),
+                    state != "ready",
+                    None if speed is None else speed.value,
+                    server.bandwidth_in.value,
+                    server.bandwidth_out.value,
+                    server.new_calls(fetched - offer.age),
+                )
             )
-        ]
         result = []
-        for server, offer in servers:
-            announced = offer.speed if has_cost else 1.0
-            speed = speeds.get(server.address) or max(announced if not best else 0.0, best)
-            load = offer.load + server.uncounted(fetched) / max(1, offer.cores)
-            state = self._state(server, offer)
-            figures = (
-                speed,
-                load,
-                server.bandwidth_in.value or bandwidth[0] or _native.ASSUMED_BANDWIDTH,
-                server.bandwidth_out.value or bandwidth[1] or _native.ASSUMED_BANDWIDTH,
-                0.0,
-                state != "ready",
-            )
+        for (server, _), state, figures in zip(
+            servers, states, _native.server_candidates(known, has_cost), strict=True
+        ):
             times = _native.predicted_time(size, figures)
-            prediction = Prediction(server.address, server.name, state, speed, load, *times)
+            prediction = Prediction(server.address, server.name, state, *figures[:2], *times)
             result.append((server, prediction, figures))
-        result.sort(key=lambda one: one[0].address in speeds)
         return result
 
     def _state(self, server: KnownServer, offer: Offer) -> str:
@@ -182,6 +171,8 @@ class DirectoryFunction(ModuleFunction):
                 raise failure or self._none_left(size, has_cost)
             policy = self._directory.policy
             if callable(policy):
+                # The least of equals is the first, and what has not been measured is to be tried.
+                servers.sort(key=lambda one: one[2][-1])
                 picked = policy([prediction for _, prediction, _ in servers])
                 index = [prediction for _, prediction, _ in servers].index(picked)
             else:
@@ -195,8 +186,7 @@ class DirectoryFunction(ModuleFunction):
             except (LookupError, OSError, WorkerLost, NotPermitted) as error:
                 signature, failure = None, error
             if signature == self.signature:
-                fetched = self._directory.answer(self.name).at
-                return Choice(server, function, size[2], has_cost, fetched)
+                return Choice(server, function, size[2], has_cost)
             # The directory is behind, or lies.
             server.refuse()
             tried.add(server.address)
@@ -208,7 +198,7 @@ class DirectoryFunction(ModuleFunction):
 
     def _begin(self, choice: Choice, call: Call[Any], operations: float) -> None:
         """Watch a call, to learn from it when it ends."""
-        begun = choice.server.begin(choice.fetched)
+        begun = choice.server.begin()
 
         def ended(call: Call[Any]) -> None:
             choice.server.end(begun)

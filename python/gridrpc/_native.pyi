@@ -15,6 +15,8 @@ from gridrpc._profile import Profile
 _T = TypeVar("_T")
 
 __all__ = [
+    "ANSWER_STALE",
+    "ANSWER_VALID",
     "ASSUMED_BANDWIDTH",
     "THREAD_VARIABLES",
     "WIRE_VERSION",
@@ -42,6 +44,7 @@ __all__ = [
     "choose_server",
     "chosen_servers",
     "credentials_folder",
+    "follow_calls",
     "follow_pipeline",
     "fork_spawner",
     "large_bytearray",
@@ -63,6 +66,8 @@ __all__ = [
     "wait_for_held",
 ]
 
+ANSWER_STALE: Final[float]
+ANSWER_VALID: Final[float]
 ASSUMED_BANDWIDTH: Final[float]
 THREAD_VARIABLES: Final[list[str]]
 WIRE_VERSION: Final[int]
@@ -117,19 +122,36 @@ def credentials_folder() -> Path | None: ...
 def choose_server(
     policy: str,
     call: tuple[float, float, float],
-    servers: list[tuple[float, float, float, float, float, bool]],
+    servers: list[tuple[float, float, float, float, float, bool, bool]],
     draw: int,
 ) -> int | None: ...
 def predicted_time(
-    call: tuple[float, float, float], server: tuple[float, float, float, float, float, bool]
+    call: tuple[float, float, float],
+    server: tuple[float, float, float, float, float, bool, bool],
 ) -> tuple[float, float, float]: ...
+
+def server_candidates(
+    servers: list[
+        tuple[float, float, int, bool, float | None, float | None, float | None, int]
+    ],
+    has_cost: bool,
+) -> list[tuple[float, float, float, float, float, bool, bool]]: ...
 
 @final
 class Average:
     def __new__(cls) -> Average: ...
     def add(self, value: float) -> None: ...
+    def add_run(self, operations: float, seconds: float, has_cost: bool) -> None: ...
+    def add_transfer(self, bytes: float, seconds: float, error: float) -> None: ...
     @property
     def value(self) -> float | None: ...
+
+@final
+class OwnCalls:
+    def __new__(cls) -> OwnCalls: ...
+    def begin(self, now: float) -> None: ...
+    def end(self, begun: float) -> None: ...
+    def since(self, announced: float) -> int: ...
 
 def chosen_servers(
     words: Sequence[str], file: str | os.PathLike[str] | None = None
@@ -507,6 +529,12 @@ def follow_pipeline(
     throttling: object | None = None,
     watch: Callable[[int], object] | None = None,
 ) -> tuple[list[bytearray], tuple[float, int, float, int] | None]: ...
+def follow_calls(
+    network: object,
+    plan: object,
+    assignment: tuple[str, int] | object,
+    watch: Callable[[int], object] | None = None,
+) -> list[bytearray]: ...
 def pipeline_figures(
     jobs: Sequence[tuple[object, object]],
 ) -> list[tuple[float, float, float, float]]: ...

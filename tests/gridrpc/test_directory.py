@@ -241,7 +241,7 @@ def test_policies(site: Site, where: Path) -> None:
 
     own = site.grid(policy=last).function("where/parent")
     assert len({int(own(4)[0]) for _ in range(4)}) == 1
-    idle = (1.0, 0.0, 1.0, 1.0, 0.0, False)
+    idle = (1.0, 0.0, 1.0, 1.0, 0.0, False, True)
     assert {_native.choose_server(name, (1, 1, 1), [idle], 0) for name in POLICIES} == {0}
     with pytest.raises(gridrpc.ConfigError, match="least-time"):
         site.grid(policy="fastest")

@@ -91,6 +91,7 @@ pub fn explain(lookup: &Value, arguments: &Arguments, policy: Policy) -> String 
             bandwidth_out: ASSUMED_BANDWIDTH,
             bytes_there: 0.0,
             is_full: is(offer, "is_full") || is(offer, "is_silent") || differs(offer),
+            is_measured: false,
         })
         .collect();
     let chosen = choose(policy, &work, &candidates, 0);

@@ -9,6 +9,8 @@
 //! [`Case`] through them, by [`Parameters`], and gives its [`Stamps`]. It has no clock but its own,
 //! and nothing is drawn at random.
 //!
+//! A [`ServersRun`] follows the calls of many clients on the servers of a [`Network`], on the same links.
+//!
 //! ```
 //! use gridbench_pipeline::{Case, Link, Parameters, Run};
 //!
@@ -28,13 +30,20 @@ mod clock;
 mod event;
 mod manager;
 mod memory;
+mod network;
 mod parameters;
 mod run;
+mod servers;
 mod spreading;
 mod stages;
 mod throttling;
 
 pub use case::{Case, Figures, Stamps};
+pub use network::{
+    Assignment, CallPlan, CallStamps, ClientLink, InvalidNetwork, MOST_LINKS, NO_SERVER, Network,
+    SimulatedServer,
+};
 pub use parameters::{Effort, Link, Manager, Parameters, Sharing, Start};
 pub use run::Run;
+pub use servers::ServersRun;
 pub use throttling::{Level, Pressure, Throttling};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::clock::Queue;
 
 /// Number of a stage.
-pub type Stage = u8;
+pub type Stage = u16;
 
 /// What happens next, to a task or worker; or within a stage.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -51,7 +51,10 @@ pub fn choose(policy: Policy, work: &Work, servers: &[Candidate], draw: u64) -> 
     let free = || servers.iter().enumerate().filter(|(_, server)| !server.is_full);
     let time = |server: &Candidate| server.predict(work).total();
     let least = |by: &dyn Fn(&Candidate) -> f64| {
-        free().min_by(|(_, one), (_, other)| by(one).total_cmp(&by(other))).map(|(index, _)| index)
+        free()
+            .map(|(index, server)| (by(server), server.is_measured, index))
+            .min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)))
+            .map(|(_, _, index)| index)
     };
     match policy {
         Policy::LeastTime => least(&time),
@@ -64,7 +67,10 @@ pub fn choose(policy: Policy, work: &Work, servers: &[Candidate], draw: u64) -> 
         Policy::DataLocality => {
             let there = |server: &Candidate| server.bytes_there.min(work.bytes_in);
             let order = |one: &Candidate, other: &Candidate| {
-                there(other).total_cmp(&there(one)).then(time(one).total_cmp(&time(other)))
+                there(other)
+                    .total_cmp(&there(one))
+                    .then(time(one).total_cmp(&time(other)))
+                    .then(one.is_measured.cmp(&other.is_measured))
             };
             free().min_by(|(_, one), (_, other)| order(one, other)).map(|(index, _)| index)
         }
@@ -83,6 +89,7 @@ mod tests {
         bandwidth_out: 1e6,
         bytes_there: 0.0,
         is_full: false,
+        is_measured: true,
     };
     const NEAR: Candidate =
         Candidate { speed: 1e9, load: 0.5, bandwidth_in: 1e8, bandwidth_out: 1e8, ..FAST };
@@ -110,6 +117,16 @@ mod tests {
         let has_data = Candidate { bytes_there: 8e6, load: 99.0, ..FAST };
         assert_eq!(chosen(Policy::DataLocality, &[NEAR, has_data], 0), Some(1));
         assert_eq!(chosen(Policy::DataLocality, &[FAST, NEAR], 0), Some(1));
+    }
+
+    #[test]
+    fn of_equal_servers_the_first_that_is_not_measured_is_chosen() {
+        let unmeasured = Candidate { is_measured: false, ..NEAR };
+        for policy in [Policy::LeastTime, Policy::LeastLoad, Policy::DataLocality] {
+            let servers = [NEAR, unmeasured, unmeasured];
+            assert_eq!(chosen(policy, &servers, 0), Some(1), "{policy:?}");
+            assert_eq!(chosen(policy, &[NEAR, NEAR], 0), Some(0), "{policy:?}");
+        }
     }
 
     #[test]

@@ -4,8 +4,10 @@
 
 mod average;
 mod choice;
+mod knowledge;
 mod prediction;
 
 pub use average::Average;
 pub use choice::{Policy, choose};
+pub use knowledge::{ANSWER_STALE, ANSWER_VALID, Announced, Measured, OwnCalls, candidates};
 pub use prediction::{ASSUMED_BANDWIDTH, Candidate, Prediction, Work};

@@ -30,6 +30,8 @@ pub struct Candidate {
     pub bytes_there: f64,
     /// Whether it takes no calls now.
     pub is_full: bool,
+    /// Whether the client has measured its speed. Of equal candidates, one that has not been measured is chosen.
+    pub is_measured: bool,
 }
 
 /// The predicted time of a call, s.
@@ -85,6 +87,7 @@ mod tests {
         bandwidth_out: 2e6,
         bytes_there: 0.0,
         is_full: false,
+        is_measured: true,
     };
 
     #[test]

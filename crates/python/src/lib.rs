@@ -7,6 +7,7 @@
 mod arrays;
 mod buffer;
 mod call;
+mod calls;
 mod daemon;
 mod detached;
 mod errors;
@@ -38,6 +39,8 @@ mod _native {
     #[pymodule_export]
     use crate::call::{Call, Dependency, Watch};
     #[pymodule_export]
+    use crate::calls::follow_calls;
+    #[pymodule_export]
     use crate::daemon::{Daemon, DaemonConnection};
     #[pymodule_export]
     use crate::forking::{ForkedSpawner, fork_spawner, threads_are_known};
@@ -56,7 +59,9 @@ mod _native {
     #[pymodule_export]
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
-    use crate::placement::{MeasuredAverage, choose_server, predicted_time};
+    use crate::placement::{
+        MeasuredAverage, OwnServerCalls, choose_server, predicted_time, server_candidates,
+    };
     #[pymodule_export]
     use crate::plain::plain_bytes;
     #[pymodule_export]
@@ -80,6 +85,12 @@ mod _native {
     /// Bandwidth of a server until it has been measured, bytes per second.
     #[pymodule_export]
     const ASSUMED_BANDWIDTH: f64 = gridrpc_placement::ASSUMED_BANDWIDTH;
+
+    /// Age up to which the answer of a directory is used, s; and up to which it is used while the next one is fetched.
+    #[pymodule_export]
+    const ANSWER_VALID: f64 = gridrpc_placement::ANSWER_VALID;
+    #[pymodule_export]
+    const ANSWER_STALE: f64 = gridrpc_placement::ANSWER_STALE;
 
     /// Environment of MPI ranks and of the command that starts them.
     #[pyfunction]

@@ -176,7 +176,7 @@ impl Case<'_> {
 }
 
 /// The numbers in a contiguous array of eight bytes each.
-fn numbers<T>(array: &Bound<'_, PyAny>, number: fn([u8; 8]) -> T) -> PyResult<Vec<T>> {
+pub(crate) fn numbers<T>(array: &Bound<'_, PyAny>, number: fn([u8; 8]) -> T) -> PyResult<Vec<T>> {
     let view = View::new(array)?;
     let (each, rest) = view.bytes().as_chunks::<8>();
     if !rest.is_empty() {
@@ -193,7 +193,8 @@ fn numbered(hosts: &[i64]) -> Vec<u32> {
     hosts.iter().map(|host| known.partition_point(|one| one < host) as u32).collect()
 }
 
-fn array<'py, T: Copy>(
+/// Numbers as bytes, for an array.
+pub(crate) fn array<'py, T: Copy>(
     py: Python<'py>,
     of: &[T],
     bytes: fn(T) -> [u8; 8],

@@ -1,21 +1,45 @@
 //! Choice among servers, for `Grid(directory=...)` and for simulations.
 
-use gridrpc_placement::{Average, Candidate, Policy, Work, choose};
+use gridrpc_placement::{
+    Announced, Average, Candidate, Measured, OwnCalls, Policy, Work, candidates, choose,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A server: operations per second, calls for each core, bytes per second to and from it, bytes that it has already, and
-/// whether it takes no calls.
-type Server = (f64, f64, f64, f64, f64, bool);
+/// A candidate: operations per second, calls for each core, bytes per second to and from it, bytes that it has already,
+/// whether it takes no calls, and whether its speed has been measured.
+type Server = (f64, f64, f64, f64, f64, bool, bool);
+/// A server: announced speed, load, cores, and whether it takes no calls; measured speed and bandwidths to and from it,
+/// and new calls of the client.
+type KnownServer = (f64, f64, u32, bool, Option<f64>, Option<f64>, Option<f64>, u32);
 
 fn candidate(
-    (speed, load, bandwidth_in, bandwidth_out, bytes_there, is_full): Server,
+    (speed, load, bandwidth_in, bandwidth_out, bytes_there, is_full, is_measured): Server,
 ) -> Candidate {
-    Candidate { speed, load, bandwidth_in, bandwidth_out, bytes_there, is_full }
+    Candidate { speed, load, bandwidth_in, bandwidth_out, bytes_there, is_full, is_measured }
 }
 
 fn work((bytes_in, bytes_out, operations): (f64, f64, f64)) -> Work {
     Work { bytes_in, bytes_out, operations }
+}
+
+/// The candidates for a call of a function. `has_cost`: the function has `CalcOrder`.
+#[pyfunction]
+pub fn server_candidates(servers: Vec<KnownServer>, has_cost: bool) -> Vec<Server> {
+    let known: Vec<_> = servers
+        .into_iter()
+        .map(|(speed, load, cores, is_full, measured, bandwidth_in, bandwidth_out, new_calls)| {
+            let measured = Measured { speed: measured, bandwidth_in, bandwidth_out, new_calls };
+            (Announced { speed, load, cores, is_full }, measured)
+        })
+        .collect();
+    let mut found = Vec::new();
+    candidates(&known, has_cost, &mut found);
+    let figures = |one: Candidate| {
+        let Candidate { speed, load, bandwidth_in, bandwidth_out, bytes_there, .. } = one;
+        (speed, load, bandwidth_in, bandwidth_out, bytes_there, one.is_full, one.is_measured)
+    };
+    found.into_iter().map(figures).collect()
 }
 
 /// The index of the server for a call by a policy; None: all are full. `call`: bytes in, bytes out, operations. `draw`:
@@ -56,9 +80,47 @@ impl MeasuredAverage {
         self.0.add(value);
     }
 
+    /// Adds the speed of a run. Short ones do not count if the speed is in operations.
+    fn add_run(&mut self, operations: f64, seconds: f64, has_cost: bool) {
+        self.0.add_run(operations, seconds, has_cost);
+    }
+
+    /// Adds the bandwidth of a transfer, unless it is small, or shorter than the possible error of its time.
+    fn add_transfer(&mut self, bytes: f64, seconds: f64, error: f64) {
+        self.0.add_transfer(bytes, seconds, error);
+    }
+
     /// The average; None: there is no value yet.
     #[getter]
     fn value(&self) -> Option<f64> {
         self.0.get()
+    }
+}
+
+/// Calls of a client on a server that have not ended, by when they began.
+#[pyclass(name = "OwnCalls", module = "gridrpc._native")]
+#[derive(Default)]
+pub struct OwnServerCalls(OwnCalls);
+
+#[pymethods]
+impl OwnServerCalls {
+    #[new]
+    fn new() -> OwnServerCalls {
+        OwnServerCalls::default()
+    }
+
+    /// A call begins; times do not decrease.
+    fn begin(&mut self, now: f64) {
+        self.0.begin(now);
+    }
+
+    /// A call that began at this time has ended.
+    fn end(&mut self, begun: f64) {
+        self.0.end(begun);
+    }
+
+    /// How many began at this time or later.
+    fn since(&self, announced: f64) -> u32 {
+        self.0.since(announced)
     }
 }

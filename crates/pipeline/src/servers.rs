@@ -1,0 +1,413 @@
+//! Calls of many clients on many servers, each on the server that its client chooses.
+//!
+//! Clients decide as `gridrpc_placement` does, by what they know: announcements of a certain age, their own calls since,
+//! and their own measurements.
+
+use std::collections::VecDeque;
+
+use gridrpc_placement::{
+    ANSWER_STALE, ANSWER_VALID, Announced, Average, Candidate, Measured, OwnCalls, Policy, Work,
+    candidates, choose,
+};
+
+use crate::network::{
+    Assignment, CallPlan, CallStamps, ClientLink, InvalidNetwork, NO_SERVER, Network,
+    SimulatedServer, check,
+};
+use crate::stages::{Stage, Stages, World};
+
+#[derive(Clone, Copy, Debug)]
+enum CallEvent {
+    /// The next call of the plan begins.
+    Begins,
+    /// The server knows of the call; the arguments follow.
+    Reaches,
+    Received,
+    Computed,
+    Sent,
+    Ends,
+    /// A server announces its load.
+    Announces,
+}
+
+/// What a server does.
+#[derive(Debug, Default)]
+struct ServerState {
+    running: u32,
+    /// Calls that have begun and not ended: transfers, too.
+    alive: u32,
+    waiting: VecDeque<u32>,
+    /// Announced loads, the oldest first, and the number of the oldest.
+    announced: VecDeque<f32>,
+    first: u64,
+}
+
+impl ServerState {
+    fn load(&self, server: &SimulatedServer) -> f64 {
+        f64::from(self.alive) / f64::from(server.slots)
+    }
+}
+
+/// What a client knows of a server that it has called.
+#[derive(Debug)]
+struct KnownServer {
+    server: u32,
+    calls: OwnCalls,
+    bandwidth_in: Average,
+    bandwidth_out: Average,
+    /// By function.
+    speeds: Vec<Average>,
+}
+
+/// A client.
+#[derive(Debug)]
+struct ClientState {
+    /// For each function the time of the answer of the directory that the client uses; NaN: it has none.
+    answers: Vec<f64>,
+    /// By server.
+    known: Vec<KnownServer>,
+    /// Number of its calls.
+    begun: u64,
+    alive: u32,
+}
+
+/// A simulation of all calls of a plan.
+pub struct ServersRun<'n> {
+    network: &'n Network,
+    plan: &'n CallPlan,
+    assignment: &'n Assignment,
+    stages: Stages<CallEvent>,
+    servers: Vec<ServerState>,
+    clients: Vec<ClientState>,
+    /// The next call of the plan.
+    next: usize,
+    /// Calls that have begun and not ended.
+    alive: usize,
+    ended: usize,
+    stamps: CallStamps,
+    /// When a transfer of a call ended that is under way: arguments first.
+    received: Vec<f64>,
+    described: Vec<(Announced, Measured)>,
+    candidates: Vec<Candidate>,
+}
+
+impl<'n> ServersRun<'n> {
+    /// A simulation that has not begun.
+    ///
+    /// # Errors
+    /// When numbers of servers, clients, functions or links do not fit each other, or there are too many links.
+    pub fn new(
+        network: &'n Network,
+        plan: &'n CallPlan,
+        assignment: &'n Assignment,
+    ) -> Result<ServersRun<'n>, InvalidNetwork> {
+        check(network, plan, assignment)?;
+        let (servers, calls) = (network.servers.len(), plan.at.len());
+        let mut stages = Stages::new();
+        for _ in 0..2 * network.links.len() {
+            stages.evenly(1.0);
+        }
+        let mut run = ServersRun {
+            network,
+            plan,
+            assignment,
+            stages,
+            servers: (0..servers).map(|_| ServerState::default()).collect(),
+            clients: network
+                .clients
+                .iter()
+                .map(|_| ClientState {
+                    answers: vec![f64::NAN; network.functions.len()],
+                    known: Vec::new(),
+                    begun: 0,
+                    alive: 0,
+                })
+                .collect(),
+            next: 0,
+            alive: 0,
+            ended: 0,
+            stamps: CallStamps {
+                server: vec![NO_SERVER; calls],
+                started: vec![f64::NAN; calls],
+                computed: vec![f64::NAN; calls],
+                ended: vec![f64::NAN; calls],
+            },
+            received: vec![f64::NAN; calls],
+            described: Vec::with_capacity(servers),
+            candidates: Vec::with_capacity(servers),
+        };
+        if network.interval > 0.0 {
+            for (number, server) in network.servers.iter().enumerate() {
+                // Before the run all have announced themselves once.
+                run.servers[number].announced.push_back(0.0);
+                run.stages.at(server.phase, CallEvent::Announces, number as u32);
+            }
+        }
+        run.plan_next();
+        Ok(run)
+    }
+
+    /// Simulates so many events; whether there are more.
+    pub fn go_on(&mut self, events: usize) -> bool {
+        self.step(events)
+    }
+
+    /// Number of calls that have ended or were left out.
+    #[must_use]
+    pub fn ended(&self) -> usize {
+        self.ended
+    }
+
+    /// What happened to the calls.
+    #[must_use]
+    pub fn stamps(self) -> CallStamps {
+        self.stamps
+    }
+
+    fn plan_next(&mut self) {
+        if let Some(&at) = self.plan.at.get(self.next) {
+            self.stages.at(at, CallEvent::Begins, self.next as u32);
+            self.next += 1;
+        }
+    }
+
+    fn link(&self, call: usize) -> (ClientLink, Stage) {
+        let group = self.network.clients[self.plan.client[call] as usize] as usize;
+        let number = group * self.servers.len() + self.stamps.server[call] as usize;
+        (self.network.links[number], (2 * number) as Stage)
+    }
+
+    fn work(&self, call: usize) -> Work {
+        self.network.functions[self.plan.function[call] as usize]
+    }
+
+    // ---- The client
+
+    fn begin(&mut self, call: usize) {
+        let number = self.plan.client[call] as usize;
+        if self.plan.skips_busy && self.clients[number].alive > 0 {
+            self.ended += 1;
+            return;
+        }
+        let now = self.stages.now();
+        let server = match self.assignment {
+            Assignment::Given(servers) => servers[call],
+            Assignment::Policy(policy, seed) => self.choose(call, *policy, *seed),
+        };
+        self.stamps.server[call] = server;
+        let client = &mut self.clients[number];
+        client.begun += 1;
+        client.alive += 1;
+        self.alive += 1;
+        client.server(server, self.network.functions.len()).calls.begin(now);
+        let (link, _) = self.link(call);
+        self.stages.at(now + link.latency, CallEvent::Reaches, call as u32);
+    }
+
+    fn choose(&mut self, call: usize, policy: Policy, seed: u64) -> u32 {
+        let function = self.plan.function[call] as usize;
+        let client = &mut self.clients[self.plan.client[call] as usize];
+        let draw = match policy {
+            Policy::Random => mixed(seed ^ mixed(call as u64)),
+            _ => client.begun,
+        };
+        let now = self.stages.now();
+        let answered =
+            if self.network.interval > 0.0 { client.answered(function, now) } else { now };
+        self.described.clear();
+        for (server, state) in self.network.servers.iter().zip(&self.servers) {
+            let load = match self.network.interval {
+                interval if interval > 0.0 => state.announced_at(answered, server.phase, interval),
+                _ => state.load(server),
+            };
+            let announced = Announced {
+                speed: server.announced_speed,
+                load,
+                cores: server.cores,
+                is_full: false,
+            };
+            self.described.push((announced, Measured::default()));
+        }
+        for known in &client.known {
+            let server = &self.network.servers[known.server as usize];
+            let announced = announcement(answered, server.phase, self.network.interval);
+            self.described[known.server as usize].1 = Measured {
+                speed: known.speeds[function].get(),
+                bandwidth_in: known.bandwidth_in.get(),
+                bandwidth_out: known.bandwidth_out.get(),
+                new_calls: known.calls.since(announced),
+            };
+        }
+        candidates(&self.described, true, &mut self.candidates);
+        let work = &self.network.functions[function];
+        // Servers are never full here, and there is one at least.
+        choose(policy, work, &self.candidates, draw).unwrap_or(0) as u32
+    }
+
+    fn end(&mut self, call: usize) {
+        let now = self.stages.now();
+        self.stamps.ended[call] = now;
+        self.ended += 1;
+        self.alive -= 1;
+        let (work, begun) = (self.work(call), self.plan.at[call]);
+        let server = self.stamps.server[call];
+        let client = &mut self.clients[self.plan.client[call] as usize];
+        client.alive -= 1;
+        let known = client.server(server, self.network.functions.len());
+        known.calls.end(begun);
+        let computed = self.stamps.computed[call];
+        let run = computed - self.stamps.started[call];
+        known.speeds[self.plan.function[call] as usize].add_run(work.operations, run, true);
+        known.bandwidth_in.add_transfer(work.bytes_in, self.received[call] - begun, 0.0);
+        known.bandwidth_out.add_transfer(work.bytes_out, now - computed, 0.0);
+    }
+
+    // ---- The server
+
+    fn reach(&mut self, call: usize) {
+        self.servers[self.stamps.server[call] as usize].alive += 1;
+        let (link, stage) = self.link(call);
+        self.transfer(stage, self.work(call).bytes_in / link.bandwidth, CallEvent::Received, call);
+    }
+
+    fn transfer(&mut self, stage: Stage, seconds: f64, then: CallEvent, call: usize) {
+        if seconds > 0.0 {
+            // Links are no stages without time, at which `add` hands back what follows.
+            let _ = self.stages.add(stage, seconds, then, call as u32);
+        } else {
+            self.happen(then, call as u32);
+        }
+    }
+
+    fn receive(&mut self, call: usize) {
+        self.received[call] = self.stages.now();
+        let number = self.stamps.server[call] as usize;
+        if self.servers[number].running < self.network.servers[number].slots {
+            self.start(call);
+        } else {
+            self.servers[number].waiting.push_back(call as u32);
+        }
+    }
+
+    fn start(&mut self, call: usize) {
+        let number = self.stamps.server[call] as usize;
+        self.servers[number].running += 1;
+        let now = self.stages.now();
+        self.stamps.started[call] = now;
+        let seconds = self.work(call).operations / self.network.servers[number].speed;
+        self.stages.at(now + seconds, CallEvent::Computed, call as u32);
+    }
+
+    fn computed(&mut self, call: usize) {
+        self.stamps.computed[call] = self.stages.now();
+        let number = self.stamps.server[call] as usize;
+        self.servers[number].running -= 1;
+        if let Some(next) = self.servers[number].waiting.pop_front() {
+            self.start(next as usize);
+        }
+        let (link, stage) = self.link(call);
+        self.transfer(stage + 1, self.work(call).bytes_out / link.bandwidth, CallEvent::Sent, call);
+    }
+
+    fn sent(&mut self, call: usize) {
+        self.servers[self.stamps.server[call] as usize].alive -= 1;
+        let at = self.stages.now() + self.link(call).0.latency;
+        self.stages.at(at, CallEvent::Ends, call as u32);
+    }
+
+    fn announce(&mut self, number: usize) {
+        let (server, interval) = (&self.network.servers[number], self.network.interval);
+        let state = &mut self.servers[number];
+        let load = state.load(server);
+        state.announced.push_back(load as f32);
+        // Nobody uses an older answer.
+        if state.announced.len() as f64 > (ANSWER_STALE / interval).ceil() + 2.0 {
+            state.announced.pop_front();
+            state.first += 1;
+        }
+        if self.alive > 0 || self.next < self.plan.at.len() {
+            // Multiplied, not added up: clients compute the same times.
+            let count = state.first + state.announced.len() as u64 - 1;
+            let at = server.phase + count as f64 * interval;
+            self.stages.at(at.max(self.stages.now()), CallEvent::Announces, number as u32);
+        }
+    }
+}
+
+/// Time of the last announcement until `answered`. The first was one interval before the phase of the server.
+fn announcement(answered: f64, phase: f64, interval: f64) -> f64 {
+    if interval > 0.0 { answered - (answered - phase).rem_euclid(interval) } else { answered }
+}
+
+impl ServerState {
+    /// The load of the last announcement until `answered`.
+    fn announced_at(&self, answered: f64, phase: f64, interval: f64) -> f64 {
+        let number = ((answered - phase) / interval).floor() as i64 + 1;
+        let index = (number - self.first as i64).clamp(0, self.announced.len() as i64 - 1);
+        f64::from(self.announced[index as usize])
+    }
+}
+
+impl ClientState {
+    /// When the answer was fetched that a call uses; later calls may have a newer one.
+    fn answered(&mut self, function: usize, now: f64) -> f64 {
+        let before = self.answers[function];
+        let age = now - before;
+        if age <= ANSWER_VALID {
+            return before;
+        }
+        self.answers[function] = now;
+        // NaN: there is no answer yet.
+        if age <= ANSWER_STALE { before } else { now }
+    }
+
+    fn server(&mut self, server: u32, functions: usize) -> &mut KnownServer {
+        let at = self.known.binary_search_by_key(&server, |known| known.server);
+        let at = at.unwrap_or_else(|at| {
+            let known = KnownServer {
+                server,
+                calls: OwnCalls::default(),
+                bandwidth_in: Average::default(),
+                bandwidth_out: Average::default(),
+                speeds: vec![Average::default(); functions],
+            };
+            self.known.insert(at, known);
+            at
+        });
+        &mut self.known[at]
+    }
+}
+
+impl World<CallEvent> for ServersRun<'_> {
+    fn stages(&mut self) -> &mut Stages<CallEvent> {
+        &mut self.stages
+    }
+
+    fn happen(&mut self, what: CallEvent, which: u32) {
+        let number = which as usize;
+        match what {
+            CallEvent::Begins => {
+                self.plan_next();
+                self.begin(number);
+            }
+            CallEvent::Reaches => self.reach(number),
+            CallEvent::Received => self.receive(number),
+            CallEvent::Computed => self.computed(number),
+            CallEvent::Sent => self.sent(number),
+            CallEvent::Ends => self.end(number),
+            CallEvent::Announces => self.announce(number),
+        }
+    }
+}
+
+/// A pseudo-random number (splitmix64).
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+#[path = "servers_tests.rs"]
+mod tests;
