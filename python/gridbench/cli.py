@@ -66,6 +66,11 @@ COMMANDS = {
     "data": Entry(
         SPECIAL, "datagrid.options:data", "Measure data grids: tasks read and update objects."
     ),
+    "placement": Entry(
+        SPECIAL,
+        "placement.options:placement",
+        "Choose among servers of a network: compare policies.",
+    ),
     "linpack": Entry(
         SPECIAL, "linpack.options:linpack", "Solve linear systems here and on a server."
     ),

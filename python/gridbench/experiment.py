@@ -110,6 +110,8 @@ class Experiment(ABC, Generic[C, R]):
     """Of the order of the cases."""
     resumes = True
     """Whether the same call with the same folder continues an interrupted one."""
+    needs_quiet = True
+    """Whether other programs can disturb it: a simulation has times of its own."""
     shows_progress = False
     """Whether the experiment shows its progress itself."""
 
@@ -226,7 +228,8 @@ def run_experiment(
     with sole_use(folder, console), ExitStack() as stack:
         bench = Bench(folder, Interrupt(), console, stack)
         experiment.prepare(bench)
-        settle(policy, console)
+        if experiment.needs_quiet:
+            settle(policy, console)
         header = new_header(experiment.record(), seed=experiment.seed)
         store = experiment.open(folder, header, fresh=results.fresh)
         failure: InputError | None = None

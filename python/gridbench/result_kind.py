@@ -29,6 +29,7 @@ _PACKAGES = (
     "gridbench.compare",
     "gridbench.linpack",
     "gridbench.linpack.clients",
+    "gridbench.placement",
 )
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -271,6 +271,17 @@ class PlacementScenario:
         """Calls per second of an open workload."""
         return self.workload.load * self.capacity / self.mean_operations
 
+    def described(self) -> dict[str, Any]:
+        """All of it as texts, which results keep."""
+        return {
+            "scenario": self.name,
+            "servers": [_told(one) for one in self.servers],
+            "clients": [_told(one) for one in self.clients],
+            "functions": [_told(one) for one in self.functions],
+            "workload": _told(self.workload),
+            "interval": self.interval,
+        }
+
     def scaled(self, servers: int | None = None, clients: int | None = None) -> PlacementScenario:
         """With so many servers and clients, in the same shares. InputError for fewer than there
         are groups."""
@@ -327,6 +338,20 @@ DEFAULT_SCENARIO = PlacementScenario(
 )  # fmt: skip
 """Four servers of different speed and link, 8 clients, and two functions: one with much data, one
 with little."""
+
+
+def _told(part: Any, prefix: str = "") -> str:
+    """`name=far cores=4 link.rate=1e+08`: what is not as it is by default."""
+    words = []
+    for own in fields(part):
+        value, name = getattr(part, own.name), f"{prefix}{own.name}"
+        if isinstance(value, ServerLink):
+            words.append(_told(value, f"{name}."))
+        elif isinstance(value, Mapping):
+            words += [f"{name}.{to}={one.rate:g}/{one.latency:g}s" for to, one in value.items()]
+        elif value != own.default:
+            words.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
+    return " ".join(filter(None, words))
 
 
 # ---- Files
