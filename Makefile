@@ -159,9 +159,9 @@ FUZZ_TARGETS := 'wire decode' 'server certificates' 'server handshake' 'server r
 HOURS ?= 1
 
 .PHONY: test-fuzz
-test-fuzz: ## throw broken bytes at parsers, 20 s each, and print how many were tried
+test-fuzz: ## throw broken bytes at parsers, 10 s each, and print how many were tried
 	@# Side by side: fuzzing takes one processor, and what one compiles others wait for or share.
-	printf '%s 20\n' $(FUZZ_TARGETS) | xargs -L 1 -P 3 scripts/fuzz
+	printf '%s 10\n' $(FUZZ_TARGETS) | xargs -L 1 -P 3 scripts/fuzz
 
 .PHONY: fuzz
 fuzz: ## the same for HOURS=1 each
