@@ -17,7 +17,17 @@ SECONDS = 120
 
 def copy_of(example: str, folder: Path) -> Path:
     """A copy to build in: the sources stay as they are."""
-    built = ("*.so", "*.o", "solve", "solve_c", "solve_fortran", "pi_task_farm")
+    built = (
+        "*.so",
+        "*.o",
+        "*.mod",
+        "*.nc",
+        "solve",
+        "solve_c",
+        "solve_fortran",
+        "pi_task_farm",
+        "farm_*",
+    )
     left = shutil.ignore_patterns(*built)
     return Path(shutil.copytree(EXAMPLES / example, folder / example, ignore=left))
 
