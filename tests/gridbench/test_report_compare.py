@@ -158,6 +158,8 @@ def test_json_has_all_figures_of_a_result(gridbench: Run, tmp_path: Path) -> Non
     total = next(case.total_s for case in all_done(6) if case.tasks == 1 and not case.bytes_in)
     assert (one["engine"], one["unit"], one["better"]) == ("gridrpc-native", "s", "less")
     assert one["values"] == [total]
+    # Also what does not count, as of disturbed runs, is there.
+    assert len(told["results"]["cases"]) == len(all_done(6))
 
 
 def test_results_of_two_kinds_have_nothing_in_common(

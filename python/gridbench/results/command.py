@@ -134,11 +134,12 @@ def _document(page: Path | None, found: Sequence[Compared]) -> dict[str, object]
 
 
 def _figures(sources: Sequence[Path]) -> dict[str, object]:
-    """The figures of a single source, of all its runs that count."""
+    """All that was measured in a single source, and the figures of its runs that count."""
     if len(sources) != 1:
         return {}
+    (source,) = sources
     try:
-        known = measures_of(sources[0])
+        known = measures_of(source)
     except InputError:  # nothing counts
         known = {}
     figures = [
@@ -151,7 +152,7 @@ def _figures(sources: Sequence[Path]) -> dict[str, object]:
         }
         for (engine, what), one in known.items()
     ]
-    return {"figures": figures}
+    return {"figures": figures, "results": kind_of(sources).to_record(source)}
 
 
 def _status(found: Sequence[Compared], tolerated: float | None) -> int:
