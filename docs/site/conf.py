@@ -27,7 +27,7 @@ project = "gridrpc"
 author = "the gridrpc project"
 version = release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "program_help"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "navigation", "program_help"]
 root_doc = "docs/README"
 include_patterns = [
     "README.md",
