@@ -15,9 +15,10 @@ from hypothesis import settings
 # about that take it away again.
 os.environ["GRIDBENCH_ACCEPT_LOAD"] = "1"
 
-# Java of data grids and of Maven runs for seconds: to compile its code a second time takes longer
-# than that gains. What a user has set stays.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+# Java of data grids and of Maven runs for seconds, with small heaps: to compile its code a second
+# time, and to collect garbage in several threads, take longer than they gain. What a user has set
+# stays.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # How long an example of Hypothesis takes is no claim either.
 settings.register_profile("without deadline", deadline=None)
@@ -38,6 +39,7 @@ __all__ = [
 LONG = (
     # What it builds first, others need as well.
     "packages/test_debian.py",
+    "gridbench/test_datagrid_run.py",
     "gridbench/test_engine_drivers.py",
     "gridbench/test_model_fit.py",
     "gridbench/test_micro_run.py",
@@ -53,7 +55,8 @@ LONG = (
     "gridbench/test_bench_hosts.py",
     "gridbench/test_batch_gridengine.py",
     "gridbench/test_batch_slurm.py",
-    "gridbench/test_datagrid_run.py",
+    "gridbench/test_sync_run.py",
+    "gridbench/test_linpack_run.py",
     "gridbench/test_datagrid_engines.py",
     "gridbench/test_crossover_run.py",
     "gridbench/test_scenario_run.py",
