@@ -45,7 +45,7 @@ class Config:
     call goes to the server that suits it best; the grid has no workers and servers of its own."""
     policy: str = "least-time"
     """How the server of a call is chosen among those of a `directory`: "least-time", "least-load",
-    "round-robin", "random" or "data-locality"."""
+    "two-choices", "round-robin", "random" or "data-locality"."""
     memory: int | str = ""
     """Memory of this machine that calls may ask for, such as "64 GB"; empty: all that it has."""
     resources: dict[str, int] = field(default_factory=dict)

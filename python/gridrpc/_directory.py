@@ -40,7 +40,14 @@ RECONNECT = 5.0
 #: Bytes of an answer.
 LARGEST = 64 << 20
 #: Names of policies, those of crates/placement.
-POLICIES = ("least-time", "least-load", "round-robin", "random", "data-locality")
+POLICIES = (
+    "least-time",
+    "least-load",
+    "two-choices",
+    "round-robin",
+    "random",
+    "data-locality",
+)
 #: An address, and nothing that a URL would read as an option of the connection.
 ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 
@@ -278,8 +285,8 @@ class Directory:
             return known
 
     def draw(self) -> int:
-        """What the policies "round-robin" and "random" need."""
-        if self.policy == "random":
+        """What the policies "round-robin", "random" and "two-choices" need."""
+        if self.policy in ("random", "two-choices"):
             return random.getrandbits(63)
         with self._lock:
             self._turn += 1

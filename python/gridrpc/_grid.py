@@ -68,8 +68,8 @@ class Grid:
     with `initargs` before its first call; `directory`: URLs of directories, such as
     "https://directory.example.org:7713", which know servers: each call of a module's function goes
     to one of them; `policy`: how it is chosen, by default the least predicted time: "least-load",
-    "round-robin", "random", "data-locality", or a function that gets a list of `Prediction` and
-    returns one. Arguments take precedence over the file.
+    "two-choices", "round-robin", "random", "data-locality", or a function that gets a list of
+    `Prediction` and returns one. Arguments take precedence over the file.
 
     The constructor does not wait until the workers have started. Raises ConfigError, and
     NestingError in a worker that is importing a module.

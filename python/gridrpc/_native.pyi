@@ -129,11 +129,8 @@ def predicted_time(
     call: tuple[float, float, float],
     server: tuple[float, float, float, float, float, bool, bool],
 ) -> tuple[float, float, float]: ...
-
 def server_candidates(
-    servers: list[
-        tuple[float, float, int, bool, float | None, float | None, float | None, int]
-    ],
+    servers: list[tuple[float, float, int, bool, float | None, float | None, float | None, int]],
     has_cost: bool,
 ) -> list[tuple[float, float, float, float, float, bool, bool]]: ...
 

@@ -225,6 +225,14 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench linpack clients --clients 64 --duration 600 --sizes 600 --steps scaled"
         " --rounds 1 --out runs/soak": NotRun(_LINPACK_CLIENTS),
     },
+    "docs/placement.md": {
+        "gridbench placement simulate --servers 1000 --clients 100000 --workloads poisson"
+        " --load 60% --seeds 3 --out runs/large": NotRun(
+            "takes minutes",
+            instead="gridbench placement simulate --servers 50 --clients 500 --workloads poisson"
+            " --load 60% --seeds 2 --duration 2 --out runs/large",
+        ),
+    },
     "docs/sync.md": {
         "gridbench sync --hosts hosts.txt --workers 2-16:2 ./mytask.py 4096": NotRun(_SYNC),
         "gridbench sync --grid grid.toml null": NotRun(_SYNC),

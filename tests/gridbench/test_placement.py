@@ -82,8 +82,8 @@ def test_a_scenario_is_read_from_a_file(file: Path) -> None:
     far, whole = found.servers
     assert far.link_to("away") == far.link
     assert found.described()["servers"][0] == (
-        "name=far count=3 cores=4 speed=2e+09 link.rate=1e+08 link.latency=0.02"
-        " links.near=1e+09/0.02s"
+        "name=far count=3 cores=4 speed=2,000,000,000 link.rate=100,000,000 link.latency=0.02"
+        " links.near=1,000,000,000/0.02s"
     )
     assert (far.link_to("near").rate, far.link_to("near").latency) == (1e9, 0.02)
     assert far.link.bandwidth == 12.5e6
@@ -267,7 +267,7 @@ def test_the_command_answers_first_and_writes_a_page(gridbench: Run, tmp_path: P
     assert "Choosing among servers" in page
     assert "far" in page
     records = FORM.read(tmp_path / "found")[1]
-    assert len(records) == 2 * 4 * 3
+    assert len(records) == 2 * 5 * 3
     assert {one.status for one in records} == {"done"}
     checked = gridbench("check", "found")
     assert checked.returncode == 0, checked.stdout
@@ -282,9 +282,9 @@ def test_json_has_winners_and_costs(gridbench: Run) -> None:
     assert len(found["settings"]) == 2
     assert found["settings"][0]["load"] == 0.6
     assert set(found["settings"][0]["policies"]) == {
-        "least-time", "least-load", "round-robin", "random",
+        "least-time", "least-load", "two-choices", "round-robin", "random",
     }  # fmt: skip
-    assert {one["policy"] for one in found["stale"]} == {"least-time", "least-load"}
+    assert {one["policy"] for one in found["stale"]} == {"least-time", "least-load", "two-choices"}
     assert ran.stderr == ""
 
 
@@ -298,7 +298,7 @@ def test_it_resumes_with_what_is_missing(gridbench: Run, tmp_path: Path) -> None
     again = gridbench(*options)
     assert again.returncode == 0, again.stderr
     assert path.read_text().count("\n") == len(lines)
-    assert "13 of 16" in again.stderr
+    assert "17 of 20" in again.stderr
 
 
 def test_another_scenario_is_not_mixed_in(gridbench: Run, file: Path) -> None:

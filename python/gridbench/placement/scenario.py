@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from gridbench.errors import InputError
+from gridbench.formats import as_given
 from gridbench.links.options import LINK_RATE
 from gridbench.quantities import SIZE, TEXT, Choice, Count, Duration, Quantity
 from gridbench.read_config import line_of_key, parse_toml, read_text
@@ -348,9 +349,12 @@ def _told(part: Any, prefix: str = "") -> str:
         if isinstance(value, ServerLink):
             words.append(_told(value, f"{name}."))
         elif isinstance(value, Mapping):
-            words += [f"{name}.{to}={one.rate:g}/{one.latency:g}s" for to, one in value.items()]
+            words += [
+                f"{name}.{to}={as_given(one.rate, '')}/{one.latency}s" for to, one in value.items()
+            ]
         elif value != own.default:
-            words.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
+            shown = as_given(value, "") if isinstance(value, float) else str(value)
+            words.append(f"{name}={shown}")
     return " ".join(filter(None, words))
 
 

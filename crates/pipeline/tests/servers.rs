@@ -1,4 +1,9 @@
-use super::*;
+//! Calls of many clients on many servers, by hand and at random.
+
+use gridbench_pipeline::{
+    Assignment, CallPlan, CallStamps, ClientLink, NO_SERVER, Network, ServersRun, SimulatedServer,
+};
+use gridrpc_placement::{Policy, Work};
 
 const SERVER: SimulatedServer =
     SimulatedServer { slots: 1, speed: 1.0, cores: 1, announced_speed: 1.0, phase: 0.0 };
@@ -185,7 +190,7 @@ fn every_call_ends_once_whatever_the_network_is_like() {
             skips_busy: round % 4 == 0,
             at,
         };
-        let name = Policy::NAMES[round % 5];
+        let name = Policy::NAMES[round % 6];
         let assignment = Assignment::Policy(name.parse().unwrap(), 3);
         let stamps = simulated(&network, &calls, &assignment);
         for call in 0..calls.at.len() {
