@@ -188,7 +188,7 @@ test-python: test-programs test-environment ## end to end, with real processes, 
 
 # What the tests need of this machine, and in .venv.
 .PHONY: test-programs test-packages test-environment
-TEST_PROGRAMS := compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm redis openssl \
+TEST_PROGRAMS := compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm redis etcd openssl \
 	rpc-peers fio pssh cpython-tests jdk
 test-programs: system-packages $(TEST_PROGRAMS) postgres
 .PHONY: system-packages
@@ -270,6 +270,10 @@ postgres: ## see that PostgreSQL's server is there
 .PHONY: redis
 redis: ## see that Redis is there
 	@scripts/ensure-redis
+
+.PHONY: etcd
+etcd: ## see that etcd is there, which directories share announcements through
+	@scripts/ensure-etcd
 
 .PHONY: jdk
 jdk: ## see that a JDK and Maven are there, which data grids are measured with

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use gridrpc_directory::{
-    Arguments, DIRECTORY_PORT, Directory, DirectoryClient, DirectoryError, LookupError, explain,
+    Arguments, DIRECTORY_PORT, Directory, DirectoryError, EtcdMember, EtcdOptions, explain,
 };
+use gridrpc_lookup::{DirectoryClient, LookupError};
 use gridrpc_placement::Policy;
 use gridrpc_server::log;
 use gridrpc_sys::safe_path;
@@ -53,6 +54,8 @@ enum Command {
         /// Let everyone read, also without a certificate
         #[arg(long)]
         public: bool,
+        #[command(flatten)]
+        etcd: Etcd,
     },
     /// Print the state of a directory and of its servers
     Status {
@@ -101,6 +104,31 @@ enum Command {
     },
 }
 
+/// The etcd that directories share.
+#[derive(Debug, Args)]
+struct Etcd {
+    /// URLs of the members of etcd by which directories share announcements [default: none, the directory stands alone]
+    #[arg(long = "etcd", value_name = "URL,...", value_delimiter = ',')]
+    members: Vec<EtcdMember>,
+    /// What the keys in etcd begin with
+    #[arg(
+        long = "etcd-prefix",
+        value_name = "KEY",
+        default_value = "/gridrpc/directory",
+        requires = "members"
+    )]
+    prefix: String,
+    /// Certificates of the authorities that sign the certificates of etcd [default: those of the system]
+    #[arg(long = "etcd-cacert", value_name = "FILE", requires = "members")]
+    authority: Option<PathBuf>,
+    /// Certificate for etcd
+    #[arg(long = "etcd-cert", value_name = "FILE", requires_all = ["authority", "key"])]
+    certificate: Option<PathBuf>,
+    /// Private key of that certificate
+    #[arg(long = "etcd-key", value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+}
+
 /// The directory that a command asks.
 #[derive(Debug, Args)]
 struct Place {
@@ -145,6 +173,15 @@ fn argument(text: &str) -> Result<(String, f64), String> {
     Ok((name.to_owned(), value))
 }
 
+impl Etcd {
+    fn options(self) -> Option<EtcdOptions> {
+        let Etcd { members, prefix, authority, certificate, key } = self;
+        let certificate = certificate.zip(key);
+        let options = EtcdOptions { members, prefix, authority, certificate };
+        (!options.members.is_empty()).then_some(options)
+    }
+}
+
 impl Place {
     fn client(&self) -> Result<DirectoryClient, LookupError> {
         DirectoryClient::new(&self.directory, self.credentials.clone())
@@ -157,7 +194,16 @@ impl Place {
 /// When the directory cannot start, does not answer, or knows no such function.
 pub fn run(options: Options) -> Result<String, CommandError> {
     match options.command {
-        Command::Start { state, addresses, port, credentials, revoked, announcers, public } => {
+        Command::Start {
+            state,
+            addresses,
+            port,
+            credentials,
+            revoked,
+            announcers,
+            public,
+            etcd,
+        } => {
             let folder = state.or_else(|| Some(safe_path::states()?.join("gridrpc/directory")));
             start(gridrpc_directory::Options {
                 state: folder.ok_or(CommandError::NoState)?,
@@ -167,6 +213,7 @@ pub fn run(options: Options) -> Result<String, CommandError> {
                 revoked,
                 announcers,
                 is_public: public,
+                etcd: etcd.options(),
             })
         }
         Command::Status { place, json } => {
@@ -246,8 +293,9 @@ fn functions(place: &Place, text: &str, as_json: bool) -> Result<String, Command
 }
 
 fn status_text(status: &Value) -> String {
+    let etcd = etcd_text(&status["etcd"]);
     let mut text = format!(
-        "directory (process {}, version {}), {} functions\n\n{:16} {:24} {:>6} {:>6} {:>7} {:>8} {:>12}  state\n",
+        "directory (process {}, version {}), {} functions\n{etcd}\n{:16} {:24} {:>6} {:>6} {:>7} {:>8} {:>12}  state\n",
         status["pid"],
         status["version"].as_str().unwrap_or_default(),
         status["functions"],
@@ -281,4 +329,29 @@ fn status_text(status: &Value) -> String {
         );
     }
     text
+}
+
+/// A line about etcd, if the directory has one.
+fn etcd_text(etcd: &Value) -> String {
+    if etcd.is_null() {
+        return String::new();
+    }
+    let seconds = etcd["seconds"].as_f64().unwrap_or(0.0);
+    let texts = |key: &str| -> Vec<&str> {
+        etcd[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    };
+    if etcd["is_connected"].as_bool() == Some(true) {
+        let others = texts("directories");
+        let others = if others.is_empty() { "none".to_owned() } else { others.join(", ") };
+        let member = etcd["member"].as_str().unwrap_or_default();
+        return format!(
+            "etcd: connected to {member} for {seconds:.0} s; other directories: {others}\n"
+        );
+    }
+    format!(
+        "etcd: no member answers for {seconds:.0} s ({}); announcements to other directories are unknown here\n  \
+         last failure: {}\n",
+        texts("members").join(", "),
+        etcd["reason"].as_str().unwrap_or_default(),
+    )
 }

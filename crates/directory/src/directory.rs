@@ -17,6 +17,8 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use crate::http;
+use crate::replication::Replication;
+use crate::replicator::Replicator;
 use crate::shared::{Options, Shared};
 use crate::store::Store;
 
@@ -69,6 +71,9 @@ pub enum DirectoryError {
     /// The list of revoked certificates cannot be used.
     #[error(transparent)]
     Revocations(#[from] RevocationsError),
+    /// The certificates for etcd cannot be used.
+    #[error("cannot use etcd: {0}")]
+    Etcd(io::Error),
     /// The system refuses threads.
     #[error("cannot start the directory: {0}")]
     System(io::Error),
@@ -111,7 +116,9 @@ impl Directory {
         let store = Store::open(&file).map_err(failed)?;
         let registry = store.load(Duration::ZERO).map_err(failed)?;
         let (sockets, port) = listen(&options.addresses, options.port)?;
-        let shared = Arc::new(Shared::new(options, revocations, registry, store));
+        let replication = options.etcd.as_ref().map(|etcd| Replication::new(etcd, port));
+        let replication = replication.transpose().map_err(DirectoryError::Etcd)?;
+        let shared = Arc::new(Shared::new(options, revocations, registry, store, replication));
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("gridrpc-directory")
@@ -121,7 +128,7 @@ impl Directory {
         let (shutdown, requested) = oneshot::channel();
         let thread = thread::Builder::new().name("gridrpc-directory".into()).spawn(move || {
             runtime.block_on(async move {
-                let checked = Arc::clone(&shared);
+                let (checked, replicated) = (Arc::clone(&shared), Arc::clone(&shared));
                 let checks = async move {
                     let mut interval = tokio::time::interval(CHECK);
                     loop {
@@ -129,10 +136,24 @@ impl Directory {
                         checked.check();
                     }
                 };
+                let replicator = replicated
+                    .replication
+                    .as_ref()
+                    .map(|replication| Replicator { replication, shared: &replicated });
+                let replication = async {
+                    match &replicator {
+                        Some(replicator) => replicator.run().await,
+                        None => std::future::pending().await,
+                    }
+                };
                 tokio::select! {
                     () = http::serve(sockets, tls, shared) => {}
                     () = checks => {}
+                    () = replication => {}
                     _ = requested => {}
+                }
+                if let Some(replicator) = &replicator {
+                    replicator.leave().await;
                 }
             });
             runtime.shutdown_timeout(Duration::from_secs(1));

@@ -28,14 +28,17 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::pages;
 use crate::registry::{AnnouncementError, NotOffered};
+use crate::replication::Replication;
 use crate::shared::Shared;
 
 /// Longest announcement, bytes.
 const LONGEST: usize = 64 << 20;
 /// Most connections at a time.
 const MOST_CONNECTIONS: usize = 4096;
-/// Time limit of a handshake, of the head of a request and of its body.
+/// Time limit of a handshake and of the body of a request.
 const LIMIT: Duration = Duration::from_secs(20);
+/// Time limit of the head of a request. Idle connections end by it, too.
+const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// Pause after the system has refused a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -125,7 +128,7 @@ async fn talk(
     // A broken connection concerns nobody else.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(LIMIT)
+        .header_read_timeout(HEAD_LIMIT)
         .serve_connection(TokioIo::new(stream), answer)
         .await;
 }
@@ -221,6 +224,7 @@ fn get(shared: &Shared, path: &str, query: &str) -> Answer {
                 "uptime": shared.now().as_secs_f64(),
                 "servers": servers,
                 "functions": functions.len(),
+                "etcd": shared.replication.as_ref().map(Replication::status),
             });
             json(StatusCode::OK, &status)
         }

@@ -2,22 +2,25 @@
 
 #![forbid(unsafe_code)]
 
-mod client;
 mod directory;
+mod etcd;
 mod examples;
 mod explanation;
 mod http;
 mod pages;
 mod registry;
+mod replication;
+mod replicator;
 mod shared;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub use client::{DirectoryClient, LookupError};
 pub use directory::{DIRECTORY_PORT, Directory, DirectoryError};
+pub use etcd::EtcdMember;
 pub use explanation::{Arguments, explain};
 pub use registry::{
     AnnouncementError, FunctionState, Interface, NotOffered, Offer, Registry, ServerState,
 };
+pub use replication::EtcdOptions;
 pub use shared::Options;

@@ -93,6 +93,8 @@ pub struct Entry {
     pub owner: String,
     /// Time of the last announcement.
     pub heard: Duration,
+    /// Whether the server has announced itself to this directory, not to another one.
+    pub is_direct: bool,
 }
 
 /// The state of a server, for clients and people.
@@ -161,6 +163,10 @@ impl Entry {
         lifetime.unwrap_or(LONGEST_LIFETIME).clamp(LEAST_LIFETIME, LONGEST_LIFETIME)
     }
 
+    fn is_silent(&self, now: Duration) -> bool {
+        now.saturating_sub(self.heard) > self.lifetime()
+    }
+
     fn state(&self, now: Duration) -> ServerState {
         let Announcement {
             name,
@@ -184,7 +190,7 @@ impl Entry {
             queued: *queued,
             speed: *speed,
             is_full: !accepts,
-            is_silent: age > self.lifetime(),
+            is_silent: self.is_silent(now),
             age: age.as_secs_f64(),
             modules: modules.len(),
         }
@@ -223,9 +229,39 @@ impl Registry {
     /// When the announcement makes no sense, or another user announces the address.
     pub fn announce(
         &mut self,
+        announcement: Announcement,
+        user: &str,
+        now: Duration,
+    ) -> Result<(Announced, bool), AnnouncementError> {
+        if let Some(known) = self.servers.get(&announcement.address)
+            && known.owner != user
+            && !known.is_silent(now)
+        {
+            let (owner, user) = (known.owner.clone(), user.to_owned());
+            return Err(AnnouncementError::Owner { address: announcement.address, owner, user });
+        }
+        self.accept(announcement, user, now, true)
+    }
+
+    /// Another directory has accepted an announcement. Of two that name different users, the later one counts.
+    ///
+    /// # Errors
+    /// When the announcement makes no sense.
+    pub fn replicate(
+        &mut self,
+        announcement: Announcement,
+        user: &str,
+        now: Duration,
+    ) -> Result<(Announced, bool), AnnouncementError> {
+        self.accept(announcement, user, now, false)
+    }
+
+    fn accept(
+        &mut self,
         mut announcement: Announcement,
         user: &str,
         now: Duration,
+        is_direct: bool,
     ) -> Result<(Announced, bool), AnnouncementError> {
         let address = announcement.address.clone();
         let valid = ServerAddress::parse(&address);
@@ -236,18 +272,11 @@ impl Registry {
         if announcement.modules.len() > MOST_MODULES {
             return Err(AnnouncementError::Full("10,000 modules of a server"));
         }
-        let known = self.servers.get(&address);
-        if let Some(known) = known.filter(|known| known.owner != user)
-            && !known.state(now).is_silent
-        {
-            let (owner, user) = (known.owner.clone(), user.to_owned());
-            return Err(AnnouncementError::Owner { address, owner, user });
-        }
         if announcement.is_leaving {
-            self.servers.remove(&address);
-            return Ok((Announced::default(), true));
+            let has_changed = self.servers.remove(&address).is_some();
+            return Ok((Announced::default(), has_changed));
         }
-        if known.is_none() && self.servers.len() >= MOST_SERVERS {
+        if !self.servers.contains_key(&address) && self.servers.len() >= MOST_SERVERS {
             return Err(AnnouncementError::Full("10,000 servers"));
         }
         for (hash, text) in std::mem::take(&mut announcement.interfaces) {
@@ -268,7 +297,7 @@ impl Registry {
         let hashes = announcement.modules.iter().filter_map(|module| module.hash.clone());
         let missing = hashes.filter(|hash| !self.interfaces.contains_key(hash));
         let announced = Announced { missing: missing.collect() };
-        let entry = Entry { announcement, owner: user.to_owned(), heard: now };
+        let entry = Entry { announcement, owner: user.to_owned(), heard: now, is_direct };
         self.servers.insert(address, entry);
         Ok((announced, !is_same))
     }
@@ -277,6 +306,19 @@ impl Registry {
     #[must_use]
     pub fn entry(&self, address: &str) -> Option<&Entry> {
         self.servers.get(address)
+    }
+
+    /// Addresses of the servers that have announced themselves to this directory and are not silent.
+    #[must_use]
+    pub fn announced_here(&self, now: Duration) -> Vec<String> {
+        let heard = self.servers.iter().filter(|(_, one)| one.is_direct && !one.is_silent(now));
+        heard.map(|(address, _)| address.clone()).collect()
+    }
+
+    /// Whether a server is silent, or unknown.
+    #[must_use]
+    pub fn is_silent(&self, address: &str, now: Duration) -> bool {
+        self.servers.get(address).is_none_or(|entry| entry.is_silent(now))
     }
 
     /// Forgets servers that have been silent for a day, and interfaces that no server has. Returns the addresses of the
@@ -413,9 +455,8 @@ impl Registry {
                     known.signatures.push(signature);
                 }
             }
-            let state = entry.state(now);
-            if !state.is_silent {
-                known.servers.push(state.name);
+            if !entry.is_silent(now) {
+                known.servers.push(entry.announcement.name.clone());
             }
         };
         for (entry, module) in self.modules() {

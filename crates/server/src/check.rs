@@ -7,9 +7,9 @@ use std::path::Path;
 use gridrpc_typed::read_interface;
 
 use crate::config::ServerConfig;
-use crate::http_client::HttpClient;
 use crate::python_check;
 use crate::server::{ServerError, Tls};
+use gridrpc_http::HttpClient;
 
 /// Checks certificates, modules, and what workers run. `program`: the `gridrpc` program. Returns what a server would
 /// offer.

@@ -14,7 +14,6 @@ mod detached;
 pub mod directory;
 pub mod exposition;
 mod http;
-pub mod http_client;
 pub mod limits;
 pub mod log;
 mod named_data;

@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use super::fault::ServerReport;
 use super::keys::each_key;
 use super::schema;
-use crate::http_client::Trust;
+use gridrpc_http::Trust;
 
 /// Default of `endpoint`.
 pub(super) const TRACES_ENDPOINT: &str = "http://localhost:4318";

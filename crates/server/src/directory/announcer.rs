@@ -16,10 +16,10 @@ use tokio::time::timeout;
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::{Cores, DirectoryConfig};
 use crate::directory::announcement::{Announced, AnnouncedModule, Announcement};
-use crate::http_client::{HttpClient, Trust};
 use crate::log;
 use crate::roles::Role;
 use crate::shared::Shared;
+use gridrpc_http::{HttpClient, Trust};
 
 /// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -15,12 +15,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::config::{Sampler, TracesConfig};
-use crate::http_client::HttpClient;
 use crate::log;
 use crate::traces::ended_span::EndedSpan;
 use crate::traces::otlp::{
     ExportTraces, InstrumentationScope, Resource, ResourceSpans, ScopeSpans, text, whole,
 };
+use gridrpc_http::HttpClient;
 
 /// Calls that wait for export. Spans of further ones are dropped.
 const QUEUE: usize = 4096;

@@ -1,5 +1,6 @@
-//! HTTP client for services that a server reports to: a collector of traces, directories.
+//! Requests to one URL, over TCP or TLS.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gridrpc_transport::certificates::{CredentialFiles, Credentials, UserKeys};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::rt::{Read, Write};
 use hyper::{Method, Request, StatusCode, Uri};
@@ -30,6 +32,8 @@ pub enum Trust<'p> {
     Authority(&'p Path),
     /// Both by certificates: the credentials of a user in this folder.
     Credentials(&'p Path),
+    /// Both by the certificates in these files.
+    Files(&'p CredentialFiles),
 }
 
 /// A service, and how to reach it.
@@ -37,6 +41,12 @@ pub struct HttpClient {
     url: Uri,
     /// For `https` URLs.
     tls: Option<TlsConnector>,
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// Why a request has no response.
@@ -103,6 +113,30 @@ impl HttpClient {
         content_type: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), HttpError> {
+        let (status, body) = self.stream(method, path, content_type, body).await?;
+        let body = Limited::new(body, LONGEST).collect().await.map_err(|error| match error
+            .downcast::<hyper::Error>(
+        ) {
+            Ok(error) => HttpError::Http(*error),
+            Err(error) => {
+                debug_assert!(error.is::<LengthLimitError>());
+                HttpError::TooLong
+            }
+        })?;
+        Ok((status, body.to_bytes()))
+    }
+
+    /// As `request`, with a response that is read piece by piece.
+    ///
+    /// # Errors
+    /// When there is no response.
+    pub async fn stream(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Bytes,
+    ) -> Result<(StatusCode, Incoming), HttpError> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -129,30 +163,18 @@ impl HttpClient {
 async fn send(
     stream: impl Read + Write + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
-) -> Result<(StatusCode, Bytes), HttpError> {
+) -> Result<(StatusCode, Incoming), HttpError> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(stream).await?;
-    // It ends with the sender; its error is that of the request.
+    // It ends with the response; its error is that of the request.
     tokio::spawn(async { drop(connection.await) });
     let (head, body) = sender.send_request(request).await?.into_parts();
-    let body = Limited::new(body, LONGEST).collect().await.map_err(|error| {
-        match error.downcast::<hyper::Error>() {
-            Ok(error) => HttpError::Http(*error),
-            Err(error) => {
-                debug_assert!(error.is::<LengthLimitError>());
-                HttpError::TooLong
-            }
-        }
-    })?;
-    Ok((head.status, body.to_bytes()))
+    Ok((head.status, body))
 }
 
 fn connector(trust: Trust<'_>) -> io::Result<TlsConnector> {
     let certificates: Vec<CertificateDer<'_>> = match trust {
-        Trust::Credentials(folder) => {
-            let credentials = Credentials::read(&CredentialFiles::in_folder(folder));
-            let keys = UserKeys::new(&credentials.map_err(io::Error::other)?);
-            return Ok(TlsConnector::from(keys.map_err(io::Error::other)?.config()));
-        }
+        Trust::Credentials(folder) => return with_keys(&CredentialFiles::in_folder(folder)),
+        Trust::Files(files) => return with_keys(files),
         Trust::Authority(file) => CertificateDer::pem_file_iter(file)
             .and_then(Iterator::collect)
             .map_err(|error| unreadable(file, &error.to_string()))?,
@@ -163,7 +185,7 @@ fn connector(trust: Trust<'_>) -> io::Result<TlsConnector> {
     if added == 0 {
         return Err(match trust {
             Trust::Authority(file) => unreadable(file, "it has no valid certificate"),
-            Trust::System | Trust::Credentials(_) => io::Error::other(
+            Trust::System | Trust::Credentials(_) | Trust::Files(_) => io::Error::other(
                 "the system has no certificates of authorities: install `ca-certificates`, or set `authority`",
             ),
         });
@@ -174,6 +196,12 @@ fn connector(trust: Trust<'_>) -> io::Result<TlsConnector> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn with_keys(files: &CredentialFiles) -> io::Result<TlsConnector> {
+    let credentials = Credentials::read(files).map_err(io::Error::other)?;
+    let keys = UserKeys::new(&credentials).map_err(io::Error::other)?;
+    Ok(TlsConnector::from(keys.config()))
 }
 
 fn unreadable(file: &Path, why: &str) -> io::Error {

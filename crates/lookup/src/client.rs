@@ -1,14 +1,15 @@
-//! Client of a directory, for the command `gridrpc directory`.
+//! Requests to a directory.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gridrpc_config::credentials_folder;
-use gridrpc_server::http_client::{HttpClient, HttpError, Trust};
+use gridrpc_config::{ServerAddress, credentials_folder};
+use gridrpc_http::{HttpClient, HttpError, Trust};
 use hyper::{Method, StatusCode, Uri};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -39,12 +40,46 @@ pub enum LookupError {
         /// What is wrong.
         reason: String,
     },
-    /// It refuses the request, or knows no such function.
+    /// No server offers the function.
     #[error("{0}")]
-    Refused(String),
+    NotOffered(String),
+    /// It refuses the request.
+    #[error("directory {url} refuses the request: {reason}")]
+    Refused {
+        /// Its URL.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no such policy.
+    #[error("{0}")]
+    Policy(String),
+}
+
+/// A server that offers a function, as a directory answers.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ServerOffer {
+    /// Where the server listens: `HOST:PORT`.
+    pub address: String,
+    /// The parameters of the function; none: it is in Python.
+    #[serde(default)]
+    pub signature: Option<String>,
+    /// Number of cores.
+    pub cores: u32,
+    /// Calls that run or wait, for each core.
+    pub load: f64,
+    /// Operations per second of a call that runs alone.
+    pub speed: f64,
+    /// Whether it takes no calls now.
+    pub is_full: bool,
+    /// Whether it has not been heard for a while.
+    pub is_silent: bool,
+    /// Time since its last announcement, s.
+    pub age: f64,
 }
 
 /// A directory elsewhere.
+#[derive(Debug)]
 pub struct DirectoryClient {
     url: String,
     http: HttpClient,
@@ -93,6 +128,26 @@ impl DirectoryClient {
         self.get(&format!("/lookup?function={}", encoded(function)))
     }
 
+    /// The servers that offer a function and have an address to which a client may connect.
+    ///
+    /// # Errors
+    /// When it does not answer, or there is none.
+    pub fn offers(&self, function: &str) -> Result<Vec<ServerOffer>, LookupError> {
+        let offers = self.lookup(function)?["offers"].take();
+        let mut offers: Vec<ServerOffer> = serde_json::from_value(offers).map_err(|error| {
+            let reason = format!("it is no directory: {error}");
+            LookupError::Unreachable { url: self.url.clone(), reason }
+        })?;
+        offers.retain(|offer| is_address(&offer.address));
+        Ok(offers)
+    }
+
+    /// Its URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     fn get(&self, path: &str) -> Result<Value, LookupError> {
         let failed = |reason: String| LookupError::Unreachable { url: self.url.clone(), reason };
         let runtime = Builder::new_current_thread().enable_all().build();
@@ -107,7 +162,12 @@ impl DirectoryClient {
         let value: Value = serde_json::from_slice(&body)
             .map_err(|error| failed(format!("it is no directory: {error}")))?;
         match value["error"].as_str() {
-            Some(why) if status != StatusCode::OK => Err(LookupError::Refused(why.to_owned())),
+            Some(why) if status == StatusCode::NOT_FOUND => {
+                Err(LookupError::NotOffered(why.to_owned()))
+            }
+            Some(why) if status != StatusCode::OK => {
+                Err(LookupError::Refused { url: self.url.clone(), reason: why.to_owned() })
+            }
             _ => Ok(value),
         }
     }
@@ -115,4 +175,30 @@ impl DirectoryClient {
 
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// Whether an address is one that a client may connect to: `HOST:PORT` by TLS, without options.
+fn is_address(text: &str) -> bool {
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-[]:".contains(&byte));
+    let parsed = ServerAddress::parse(text);
+    plain
+        && parsed.is_some_and(|parsed| {
+            matches!(parsed, ServerAddress::Tls { .. }) && parsed.to_string() == text
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_no_options() {
+        for good in ["lab:7711", "127.0.0.1:80", "[::1]:7711", "a.b-c.org:1"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in ["lab", "/run/x.sock", "a@b:1", "lab:1?trusted=true", "lab:99999", "", "lab:1/x"]
+        {
+            assert!(!is_address(bad), "{bad}");
+        }
+    }
 }
