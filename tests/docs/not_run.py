@@ -43,6 +43,7 @@ _SERVER_TOML = "crates/server/src/config/tests/reference.rs reads these blocks"
 _DATABASE = "there is no such database: one of the test's own stands for it"
 _HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
+_DIRECTORY_C = "there are no such hosts: tests/capi/test_capi_directory.py has servers of its own"
 _DIRECTORY = "there are no such hosts: tests/gridrpc/test_directory.py has servers of its own"
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
@@ -204,7 +205,18 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "$ gridrpc directory search lapack --directory https://directory.example.org:7713": NotRun(
             _DIRECTORY
         ),
+        "gridrpc directory start --etcd http://10.0.0.1:2379,http://10.0.0.2:2379"
+        ",http://10.0.0.3:2379": NotRun(
+            "there are no such hosts: tests/gridrpc/test_directory_etcd.py has an etcd of its own"
+        ),
+    },
+    "docs/which-server.md": {
         "import numpy as np": NotRun(_DIRECTORY),
+        'with gridrpc.Grid(directory="https://directory.example.org:7713",'
+        ' policy="data-locality") as grid:': NotRun(_DIRECTORY),
+        "#include <stdio.h>": NotRun(_DIRECTORY_C),
+        "GRIDRPC_DIRECTORY=https://directory.example.org:7713 ./solve": NotRun(_DIRECTORY_C),
+        "error = grpc_function_handle_default(dgesv, 'lapack/dgesv')": NotRun(_DIRECTORY_C),
     },
     "docs/linpack.md": {
         "T_call = T_comm + T_comp": NotRun("formulas"),

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod callback;
+pub mod counted;
 pub mod function;
 pub mod info;
 pub mod outcome;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use gridrpc_client::{DetachedError, GridError};
 use gridrpc_core::{Cause, End, Loss, Refusal};
 use gridrpc_invoke::{DetachError, LandError, PrepareError, SearchError};
+use gridrpc_lookup::LookupError;
 use gridrpc_wire::RemoteError;
 use nix::sys::signal::Signal;
 
@@ -235,6 +236,16 @@ impl From<DetachError> for Failure {
             | DetachError::Server(DetachedError::NotAnId { .. } | DetachedError::TooLarge { .. }) => {
                 ErrorCode::Other
             }
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+impl From<LookupError> for Failure {
+    fn from(error: LookupError) -> Self {
+        let code = match error {
+            LookupError::NotOffered(_) => ErrorCode::FunctionNotFound,
+            _ => ErrorCode::ServerNotFound,
         };
         Failure::new(code, error.to_string())
     }

@@ -16,6 +16,7 @@ use gridrpc_wire::Ranks;
 
 use super::arguments::{Arguments, Taken, TextPlace, take};
 use super::callback::{CallCounters, Callbacks, runs_here};
+use super::counted::CountedCall;
 use super::function::Function;
 use super::info::{CallInfo, CallbackInfo};
 use super::outcome;
@@ -42,6 +43,7 @@ pub struct Pending {
     landing: Landing,
     texts: Vec<(usize, TextPlace)>,
     counters: Option<Arc<CallCounters>>,
+    counted: Option<Box<CountedCall>>,
 }
 
 /// How a call ended.
@@ -74,6 +76,7 @@ impl Pending {
         function: &Arc<Function>,
         arguments: Arguments<'_>,
         options: Options,
+        counted: Option<Box<CountedCall>>,
     ) -> Result<Pending, Failure> {
         let target = &function.target;
         // SAFETY: guaranteed by the caller.
@@ -121,7 +124,7 @@ impl Pending {
                 }
             }
         };
-        Ok(Pending { call, function: Arc::clone(function), landing, texts, counters })
+        Ok(Pending { call, function: Arc::clone(function), landing, texts, counters, counted })
     }
 
     /// Detaches a call. Returns its id.
@@ -162,7 +165,8 @@ impl Pending {
         // SAFETY: as above.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
         let (call, landing) = attach_prepared(grid, target, prepared, id)?;
-        Ok(Pending { call, function: Arc::clone(function), landing, texts, counters: None })
+        let function = Arc::clone(function);
+        Ok(Pending { call, function, landing, texts, counters: None, counted: None })
     }
 
     /// Whether this thread runs a callback of the call.
@@ -172,7 +176,7 @@ impl Pending {
 
     /// Stores the results of the ended call at their destinations.
     pub fn land(self) -> Ended {
-        let Pending { call, function, landing, texts, counters } = self;
+        let Pending { call, function, landing, texts, counters, mut counted } = self;
         let name = &function.target.name;
         let begin = monotonic_ns();
         let result = match call.take_outcome() {
@@ -186,6 +190,9 @@ impl Pending {
                 Err(failed(name, other))
             }
         };
+        if let Some(counted) = counted.as_mut().filter(|_| result.is_ok()) {
+            counted.returned(&call.profile());
+        }
         let landing = monotonic_ns().saturating_sub(begin);
         Ended { result, info: info(&call, landing, counters.as_deref()) }
     }

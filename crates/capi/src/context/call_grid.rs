@@ -38,6 +38,11 @@ impl CallGrid {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).contains(&server)
     }
 
+    /// Whether the connection to a server that has answered is gone.
+    pub fn is_lost(&self) -> bool {
+        self.is_ready(None) && self.grid.hosts().iter().any(|host| host.state != "ready")
+    }
+
     /// Records that a worker has answered.
     pub fn has_answered(&self, server: Option<GroupId>) {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(server);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use gridrpc_client::{Code, Grid, GridError};
 use gridrpc_core::GroupId;
 use gridrpc_invoke::{FoundModule, InterfaceSources, ModuleSearch, Target};
+use gridrpc_lookup::{Directories, ServerOffer};
 use gridrpc_typed::catalogue::default_places;
 use gridrpc_typed::{ModuleFile, read_interface};
 
@@ -23,6 +24,9 @@ use crate::failure::Failure;
 
 /// The name of this machine in every grid that has workers here.
 const HERE: &str = "localhost";
+
+/// Environment variable with the URLs of directories.
+const DIRECTORY: &str = "GRIDRPC_DIRECTORY";
 
 /// A class for creating objects.
 #[derive(Debug)]
@@ -56,6 +60,8 @@ pub struct Resolved<T> {
     pub bound: Option<GroupId>,
     /// The grid that runs its calls.
     pub grid: Arc<CallGrid>,
+    /// The directories that choose the server of each call; none: the grid is that of the server.
+    pub directory: Option<Arc<Directories>>,
 }
 
 /// Cache of resolved names.
@@ -264,11 +270,75 @@ impl Settings {
             server,
             bound,
             grid,
+            directory: None,
         })
     }
 
-    /// Resolves a function and registers it with the grid.
+    /// Resolves a function: at the server that is named, or by a directory, whose server is chosen anew for each call.
     pub fn function(
+        &self,
+        grids: &Grids,
+        server: Option<&str>,
+        name: &str,
+    ) -> Result<Resolved<Function>, Failure> {
+        if let Some(urls) = server.filter(|server| Directories::is_url(server)) {
+            return self.function_in(&grids.directories(urls)?, grids, name);
+        }
+        let has_servers = self.config.default_server().is_some() || grids.main.grid.has_hosts();
+        let usual = || std::env::var(DIRECTORY).ok().filter(|urls| !urls.is_empty());
+        let Some(urls) = usual().filter(|_| server.is_none() && !has_servers) else {
+            return self.function_at(grids, server, name);
+        };
+        let found = grids.directories(&urls).and_then(|one| self.function_in(&one, grids, name));
+        // A function that no server offers may be one of a module here.
+        found.or_else(|failure| self.function_at(grids, None, name).map_err(|_| failure))
+    }
+
+    /// Resolves a function by a directory: its interface is that of the first server that answers.
+    fn function_in(
+        &self,
+        directories: &Arc<Directories>,
+        grids: &Grids,
+        name: &str,
+    ) -> Result<Resolved<Function>, Failure> {
+        let answer = directories.answer(name)?;
+        let mut offers: Vec<&ServerOffer> = answer
+            .offers
+            .iter()
+            .filter(|offer| offer.signature.is_some() && !offer.is_silent)
+            .collect();
+        offers.sort_by(|one, other| {
+            one.is_full.cmp(&other.is_full).then(one.load.total_cmp(&other.load))
+        });
+        let none = match answer.offers.iter().all(|offer| offer.signature.is_none()) {
+            true => "it is in Python, and only Python programs call it",
+            false => "all servers that offer it are silent",
+        };
+        let mut failure = Failure::new(ErrorCode::ServerNotFound, format!("{name}: {none}"));
+        for offer in offers {
+            let url = directories.server_url(&offer.address);
+            match self.function_at(grids, Some(&url), name) {
+                Ok(resolved) => {
+                    return Ok(Resolved { directory: Some(Arc::clone(directories)), ..resolved });
+                }
+                Err(error) => {
+                    directories.refuse(&offer.address);
+                    self.forget(&url);
+                    grids.forget(&url);
+                    failure = error;
+                }
+            }
+        }
+        Err(failure)
+    }
+
+    /// Forgets what was resolved at a server.
+    pub fn forget(&self, server: &str) {
+        self.lock().functions.retain(|(at, _), _| at != server);
+    }
+
+    /// Resolves a function at a server and registers it with the grid.
+    pub fn function_at(
         &self,
         grids: &Grids,
         server: Option<&str>,
@@ -304,6 +374,12 @@ impl Settings {
         server: Option<&str>,
         name: &str,
     ) -> Result<Resolved<Class>, Failure> {
+        if server.is_some_and(Directories::is_url) {
+            let detail = format!(
+                "`{name}`: an object stays at its server: name that server, not a directory"
+            );
+            return Err(Failure::new(ErrorCode::ServerNotFound, detail));
+        }
         self.resolve(grids, server, name, |grid, server| {
             let key = (server.to_owned(), name.to_owned());
             if let Some(known) = self.lock().classes.get(&key) {

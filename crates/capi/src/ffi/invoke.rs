@@ -10,12 +10,15 @@ use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::pending::{LONG, Options, Pending};
 use crate::config::ArgumentTransfer;
+use crate::context::call_grid::CallGrid;
 use crate::context::log::Level;
 use crate::environment::Environment;
+use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::handles::attributes::SessionAttributes;
 use crate::handles::function::{CallDefaults, FunctionHandle};
 use crate::handles::object::ObjectHandle;
+use crate::handles::placement::{Place, place};
 use crate::sessions::{HandleRecord, Origin, Session};
 
 /// A function or method to call.
@@ -85,18 +88,38 @@ impl<'h> Callee<'h> {
     ) -> Result<(), Failure> {
         let attributes = attributes.unwrap_or_else(|| self.defaults.session_attributes());
         let options = self.options(attributes, Lending::UntilLanded);
-        let grid = &self.defaults.grid;
-        // SAFETY: guaranteed by the caller; results have landed before this returns.
-        let pending = unsafe { Pending::begin(&grid.grid, self.function, arguments, options) };
-        let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
-        let call = Arc::clone(&pending.call);
-        environment.sessions.called(self.record, grid, &call);
-        while !grid.waiter.wait(&call, LONG) {}
-        environment.sessions.returned(&call);
-        let ended = pending.land();
-        environment.context.call_ended(ended.info, -1, ended.code());
-        self.record.ended(ended.result.as_ref().err());
-        ended.result
+        let call_at = |Place { grid, function, counted }: Place| {
+            let options = options.clone();
+            // SAFETY: guaranteed by the caller; results have landed before this returns.
+            let pending =
+                unsafe { Pending::begin(&grid.grid, &function, arguments, options, counted) };
+            let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
+            let call = Arc::clone(&pending.call);
+            environment.sessions.called(self.record, &grid, &call);
+            while !grid.waiter.wait(&call, LONG) {}
+            environment.sessions.returned(&call);
+            let ended = pending.land();
+            environment.context.call_ended(ended.info, -1, ended.code());
+            self.record.ended(ended.result.as_ref().err());
+            ended.result
+        };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.place(environment, arguments, call_at) }
+    }
+
+    /// Runs a call at its server, or at the one that a directory chooses.
+    ///
+    /// # Safety
+    /// The arguments match the interface in type and length.
+    unsafe fn place<T>(
+        &self,
+        environment: &Environment,
+        arguments: Arguments<'_>,
+        run: impl Fn(Place) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let Callee { function, defaults, runs_again, .. } = *self;
+        // SAFETY: guaranteed by the caller.
+        unsafe { place(&environment.context, defaults, function, runs_again, arguments, run) }
     }
 
     /// Begins a call. Returns its session.
@@ -116,11 +139,16 @@ impl<'h> Callee<'h> {
             ArgumentTransfer::Wait | ArgumentTransfer::Copy => Lending::Copied,
         };
         let options = self.options(attributes, lending);
-        let grid = &self.defaults.grid;
+        let begin_at = |Place { grid, function, counted }: Place| {
+            let options = options.clone();
+            // SAFETY: guaranteed by the caller.
+            let pending =
+                unsafe { Pending::begin(&grid.grid, &function, arguments, options, counted) };
+            let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
+            Ok(self.add_session(environment, &grid, pending))
+        };
         // SAFETY: guaranteed by the caller.
-        let pending = unsafe { Pending::begin(&grid.grid, self.function, arguments, options) };
-        let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
-        Ok(self.add_session(environment, pending))
+        unsafe { self.place(environment, arguments, begin_at) }
     }
 
     /// Detaches a call. Returns its id.
@@ -128,6 +156,7 @@ impl<'h> Callee<'h> {
     /// # Safety
     /// The arguments match the interface in type and length.
     pub unsafe fn detach(&self, arguments: Arguments<'_>) -> Result<String, Failure> {
+        self.check_server()?;
         let options = self.options(self.defaults.session_attributes(), Lending::Detached);
         let grid = &self.defaults.grid.grid;
         // SAFETY: guaranteed by the caller.
@@ -144,15 +173,33 @@ impl<'h> Callee<'h> {
         id: &str,
         arguments: Arguments<'_>,
     ) -> Result<i32, Failure> {
+        self.check_server()?;
         let options = self.options(self.defaults.session_attributes(), Lending::Detached);
         let grid = &self.defaults.grid.grid;
         // SAFETY: guaranteed by the caller.
         let pending = unsafe { Pending::attach(grid, self.function, arguments, options, id) }?;
-        Ok(self.add_session(environment, pending))
+        Ok(self.add_session(environment, &self.defaults.grid, pending))
     }
 
-    fn add_session(&self, environment: &Environment, pending: Pending) -> i32 {
-        let (grid, main) = (&self.defaults.grid, &environment.context.grids.main);
+    /// A call that outlives the program has one server, which the program names.
+    fn check_server(&self) -> Result<(), Failure> {
+        if self.defaults.directory.is_none() {
+            return Ok(());
+        }
+        let name = &self.defaults.name;
+        let detail = format!(
+            "{name}: a detached call stays at its server: make the handle with that server's name, not with a directory"
+        );
+        Err(Failure::new(ErrorCode::ServerNotFound, detail))
+    }
+
+    fn add_session(
+        &self,
+        environment: &Environment,
+        grid: &Arc<CallGrid>,
+        pending: Pending,
+    ) -> i32 {
+        let main = &environment.context.grids.main;
         let origin = Origin {
             address: self.address,
             handle: self.handle,

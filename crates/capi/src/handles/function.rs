@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gridrpc_core::CallOptions;
+use gridrpc_lookup::Directories;
 
 use super::attributes::{HandleAttributes, SessionAttributes};
 use crate::c_types::Handle;
@@ -42,6 +43,8 @@ pub struct CallDefaults {
     pub options: CallOptions,
     /// The grid that runs them.
     pub grid: Arc<CallGrid>,
+    /// The directories that place them; none: they run on the grid.
+    pub directory: Option<Arc<Directories>>,
 }
 
 impl CallDefaults {
@@ -61,6 +64,7 @@ impl CallDefaults {
             ranks: attributes.ranks().or(resolved.ranks).unwrap_or(1),
             options: CallOptions { group: resolved.bound, ..attributes.options()? },
             grid: Arc::clone(&resolved.grid),
+            directory: resolved.directory.clone(),
         })
     }
 

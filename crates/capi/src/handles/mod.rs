@@ -3,4 +3,5 @@
 pub mod attributes;
 pub mod function;
 pub mod object;
+pub mod placement;
 mod resources;

@@ -234,7 +234,7 @@ fn run(object: &ObjectHandle, method: &str) -> Result<Option<Pending>, Failure> 
     let options = Options { call, ranks: 1, lending: Lending::Copied };
     let none = Arguments::Addresses(&[]);
     // SAFETY: there are no arguments; if the method wants some it is not begun.
-    unsafe { Pending::begin(&object.defaults.grid.grid, function, none, options) }.map(Some)
+    unsafe { Pending::begin(&object.defaults.grid.grid, function, none, options, None) }.map(Some)
 }
 
 /// Error: the handle is not valid.
