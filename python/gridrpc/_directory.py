@@ -9,7 +9,7 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gridrpc import _native
@@ -17,6 +17,9 @@ from gridrpc._modules import ModuleFunction
 from gridrpc.errors import ConfigError, FunctionNotFound, ServerNotFound
 
 if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+    from gridrpc._directory_shared import DirectoryShared
     from gridrpc._grid import Grid
     from gridrpc._hosts import HostState
     from gridrpc._native import Call, CallOptions
@@ -219,6 +222,7 @@ class Directory:
         self._fetching: set[str] = set()
         self._lock = threading.Lock()
         self._turn = 0
+        self._shared: list[DirectoryShared] = []
 
     def answer(self, name: str) -> Answer:
         """The servers that offer a function.
@@ -305,6 +309,25 @@ class Directory:
         """What a grid with a directory has in the place of its native grid."""
         return cast("_native.Grid", ServerGrids(self))
 
+    def share(
+        self, value: Any, name: str | None, keep: float | None, readers: str | Iterable[str]
+    ) -> DirectoryShared:
+        """Data for the servers that calls need it at."""
+        from gridrpc._directory_shared import DirectoryShared
+
+        shared = DirectoryShared(value, name, keep, readers)
+        self._shared.append(shared)
+        return shared
+
+    def close(self) -> None:
+        """Remove data without a name, and close the connections to directories."""
+        for shared in self._shared:
+            if not shared.is_named:
+                shared.remove()
+        self._shared.clear()
+        for client in self._directories:
+            client.close()
+
     def opened(self) -> list[Grid]:
         """The grids of the servers that have been called."""
         grids = [server.grid for server in list(self._servers.values())]
@@ -335,6 +358,7 @@ class ServerGrids:
         )
 
     def close(self) -> None:
+        self._directory.close()
         for grid in self._directory.opened():
             grid.close()
 
@@ -367,6 +391,8 @@ class DirectoryClient:
         self._is_encrypted = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port
         self._pause_until = 0.0
+        #: Connections that wait for the next question.
+        self._idle: list[HTTPConnection] = []
 
     def lookup(self, name: str) -> list[Offer]:
         """Its offers for a function. Raises FunctionNotFound, and OSError if it does not answer."""
@@ -387,24 +413,49 @@ class DirectoryClient:
             self._pause_until = time.monotonic() + PAUSE
             raise
 
+    def close(self) -> None:
+        """Close idle connections."""
+        while self._idle:
+            self._idle.pop().close()
+
     def _get(self, name: str) -> tuple[int, bytes]:
-        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+        """Ask on a connection that an earlier question has left, or on a new one."""
+        from http.client import HTTPException
         from urllib.parse import quote
 
-        connection: HTTPConnection
-        if self._is_encrypted:
-            connection = HTTPSConnection(
-                self._host, self._port, timeout=TIMEOUT, context=_context(self.credentials)
-            )
-        else:
-            connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT)
-        with contextlib.closing(connection):
+        path = f"/lookup?function={quote(name, safe='')}"
+        while True:
+            with contextlib.suppress(IndexError):
+                # The directory may have closed it since.
+                with contextlib.suppress(HTTPException, OSError):
+                    return self._ask(self._idle.pop(), path)
+                continue
             try:
-                connection.request("GET", f"/lookup?function={quote(name, safe='')}")
-                answer = connection.getresponse()
-                return answer.status, answer.read(LARGEST)
+                return self._ask(self._connect(), path)
             except HTTPException as error:
                 raise ConnectionError(f"it speaks no HTTP: {error!r}") from None
+
+    def _connect(self) -> HTTPConnection:
+        from http.client import HTTPConnection, HTTPSConnection
+
+        if not self._is_encrypted:
+            return HTTPConnection(self._host, self._port, timeout=TIMEOUT)
+        context = _context(self.credentials)
+        return HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=context)
+
+    def _ask(self, connection: HTTPConnection, path: str) -> tuple[int, bytes]:
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body = answer.read(LARGEST)
+            if answer.isclosed() and connection.sock is not None:
+                self._idle.append(connection)
+                return answer.status, body
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return answer.status, body
 
 
 def _context(credentials: str) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gridrpc import _native
 from gridrpc._directory import Directory, KnownServer, Offer, Prediction
+from gridrpc._directory_shared import DirectoryArguments
 from gridrpc._modules import ModuleFunction
 from gridrpc._options import DEFAULT
 from gridrpc.errors import (
@@ -38,6 +39,18 @@ class Choice(NamedTuple):
     operations: float
     #: Whether `CalcOrder` says so.
     has_cost: bool
+
+    def arguments(self, arguments: DirectoryArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments there."""
+        return arguments.at(self.server.address, self.function._grid)
+
+    def item(self, item: Any, single: bool) -> Any:
+        """An item of a map there. `single`: it is the only argument."""
+        if single:
+            return self.arguments(DirectoryArguments((item,), {}))[0][0]
+        if isinstance(item, Mapping):
+            return self.arguments(DirectoryArguments((), dict(item)))[1]
+        return self.arguments(DirectoryArguments(tuple(item), {}))[0]
 
 
 class DirectoryFunction(ModuleFunction):
@@ -99,18 +112,20 @@ class DirectoryFunction(ModuleFunction):
 
     def predictions(self, /, *args: Any, **kwargs: Any) -> list[Prediction]:
         """The predicted time of a call with these arguments on each server."""
-        size, has_cost = self._size(args, kwargs)
-        return [prediction for _, prediction, _ in self._predicted(size, has_cost)]
+        arguments = DirectoryArguments(args, kwargs)
+        size, has_cost = self._size(arguments)
+        return [prediction for _, prediction, _ in self._predicted(arguments, size, has_cost)]
 
-    def _size(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[CallSize, bool]:
+    def _size(self, arguments: DirectoryArguments) -> tuple[CallSize, bool]:
         """Bytes in, bytes out and operations of a call, and whether `CalcOrder` gives these."""
-        bytes_in, bytes_out, operations = self._native.call_size(self._target, args, kwargs)
+        size = self._native.call_size(self._target, *arguments.values())
+        bytes_in, bytes_out, operations = size
         if operations is None or operations <= 0:
             return (float(bytes_in), float(bytes_out), 1.0), False
         return (float(bytes_in), float(bytes_out), operations), True
 
     def _predicted(
-        self, size: CallSize, has_cost: bool
+        self, arguments: DirectoryArguments, size: CallSize, has_cost: bool
     ) -> list[tuple[KnownServer, Prediction, Figures]]:
         """All servers, in the order of the directory's answer."""
         fetched, offers = self._directory.answer(self.name)
@@ -132,9 +147,11 @@ class DirectoryFunction(ModuleFunction):
                 )
             )
         result = []
-        for (server, _), state, figures in zip(
+        for (server, _), state, found in zip(
             servers, states, _native.server_candidates(known, has_cost), strict=True
         ):
+            there = arguments.bytes_at(server.address, server.grid)
+            figures = (*found[:4], there, *found[5:])
             times = _native.predicted_time(size, figures)
             prediction = Prediction(server.address, server.name, state, *figures[:2], *times)
             result.append((server, prediction, figures))
@@ -151,8 +168,7 @@ class DirectoryFunction(ModuleFunction):
 
     def _choose(
         self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        arguments: DirectoryArguments,
         tried: set[str],
         failure: Exception | None = None,
     ) -> Choice:
@@ -160,15 +176,15 @@ class DirectoryFunction(ModuleFunction):
 
         Raises the last failure, or LimitReached, if no server is left.
         """
-        size, has_cost = self._size(args, kwargs)
+        size, has_cost = self._size(arguments)
         while True:
             servers = [
                 one
-                for one in self._predicted(size, has_cost)
+                for one in self._predicted(arguments, size, has_cost)
                 if one[0].address not in tried and one[1].state == "ready"
             ]
             if not servers:
-                raise failure or self._none_left(size, has_cost)
+                raise failure or self._none_left(arguments, size, has_cost)
             policy = self._directory.policy
             if callable(policy):
                 # The least of equals is the first, and what has not been measured is to be tried.
@@ -191,8 +207,10 @@ class DirectoryFunction(ModuleFunction):
             server.refuse()
             tried.add(server.address)
 
-    def _none_left(self, size: CallSize, has_cost: bool) -> Exception:
-        predicted = self._predicted(size, has_cost)
+    def _none_left(
+        self, arguments: DirectoryArguments, size: CallSize, has_cost: bool
+    ) -> Exception:
+        predicted = self._predicted(arguments, size, has_cost)
         states = ", ".join(f"{one.address}: {one.state}" for _, one, _ in predicted)
         return LimitReached(f"no server takes a call of {self.name} now ({states})")
 
@@ -216,9 +234,11 @@ class DirectoryFunction(ModuleFunction):
         options = DEFAULT if deadline is None else _native.CallOptions(deadline=deadline)
         tried: set[str] = set()
         failure: Exception | None = None
+        arguments = DirectoryArguments(args, kw)
         while True:
-            choice = self._choose(args, kw, tried, failure)
-            call = choice.function._submit(choice.function._grid, args, kw, out, options)
+            choice = self._choose(arguments, tried, failure)
+            there = choice.arguments(arguments)
+            call = choice.function._submit(choice.function._grid, *there, out, options)
             self._begin(choice, call, choice.operations)
             try:
                 return call.result()
@@ -234,7 +254,10 @@ class DirectoryFunction(ModuleFunction):
 
     def detach_on(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         self._check_grid(grid)
-        return self._choose(args, kwargs, set()).function.detach(*args, **kwargs)
+        arguments = DirectoryArguments(args, kwargs)
+        choice = self._choose(arguments, set())
+        args, kwargs = choice.arguments(arguments)
+        return choice.function.detach(*args, **kwargs)
 
     def submit_many_on(
         self, grid: Grid, items: list[Any], single: bool, grain: Grain, options: CallOptions
@@ -245,8 +268,9 @@ class DirectoryFunction(ModuleFunction):
         kwargs: dict[str, Any] = {}
         if not single:
             args, kwargs = ((), dict(item)) if isinstance(item, Mapping) else (tuple(item), {})
-        choice = self._choose(args, kwargs, set())
+        choice = self._choose(DirectoryArguments(args, kwargs), set())
         function = choice.function
+        items = [choice.item(one, single) for one in items]
         made = function.submit_many_on(function._grid, items, single, grain, options)
         if made is not None:
             self._begin(choice, made[0], choice.operations * made[1])
@@ -264,10 +288,11 @@ class DirectoryFunction(ModuleFunction):
         has_span: bool = True,
     ) -> Call[Any]:
         grid._check_open()
-        choice = self._choose(args, kwargs, set())
-        function = choice.function
+        arguments = DirectoryArguments(args, kwargs)
+        choice = self._choose(arguments, set())
+        function, there = choice.function, choice.arguments(arguments)
         call = function._submit(
-            function._grid, args, kwargs, out, options, ranks=ranks, has_span=has_span
+            function._grid, *there, out, options, ranks=ranks, has_span=has_span
         )
         self._begin(choice, call, choice.operations)
         return call

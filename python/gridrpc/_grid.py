@@ -639,7 +639,9 @@ class Grid:
         """Share data for many calls: memory holds it once on each machine, and calls refer to it.
 
         Pass the returned reference as an argument: the function gets the data itself, arrays as
-        read-only views. Raises MemoryError, and any error of pickling the data.
+        read-only views. Raises MemoryError, and any error of pickling the data. A grid with a
+        directory shares arrays and bytes: a server gets them with the first call that goes there,
+        and removes what has no `name` when the grid is closed.
 
         `name`: the server of this grid stores the data, an array of numbers or bytes, under this
         name. `shared` refers to it in later programs. Data of this user with the same name is
@@ -650,6 +652,8 @@ class Grid:
         LimitReached; ConnectionError; RemoteError if the server cannot store it.
         """
         self._check_open()
+        if self._directory is not None:
+            return self._directory.share(x, name, keep, readers)
         if name is not None:
             return self._named_data().share(x, name, keep, readers)
         if keep is not None or readers:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import socket
 import ssl
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -23,151 +21,27 @@ import numpy as np
 import pytest
 
 import gridrpc
+from directories import IDL, Site
 from gridrpc import _native
 from gridrpc._directory import POLICIES
-from grids import PROGRAM, CompileIdl
+from grids import CompileIdl
 from processes import LONG, until
 from servers import Authority, Server, began, program, serving, tls
 
-#: One function that says where it runs, one that computes, and one that holds a worker.
-IDL = r"""
-Module where;
+#: A function of data that can be shared.
+DATA = r"""
+Module data;
 Globals {
-    #include <fcntl.h>
-    #include <stdio.h>
-    #include <stdlib.h>
     #include <unistd.h>
 }
-Define parent(IN int n, OUT long r[1]) "The process that has started the worker." CalcOrder n
-    { *r = getppid(); }
-Define scale(IN int n, IN double a, INOUT double x[n])
-    "Multiplies a vector by a number, as dscal of BLAS." CalcOrder n
-    { for (int i = 0; i < n; i++) x[i] *= a; }
-Define hold(IN string log, IN string gate, IN long n, OUT long r[1])
-    {
-        char line[32];
-        int file = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-        int length = snprintf(line, sizeof line, "%ld\n", n);
-        if (write(file, line, length) != length) abort();
-        close(file);
-        while (access(gate, F_OK)) usleep(1000);
-        *r = n;
-    }
+Define total(IN int n, IN double x[n], OUT double sum[1], OUT long parent[1]) CalcOrder n
+    { *sum = 0; for (int i = 0; i < n; i++) *sum += x[i]; *parent = getppid(); }
 """
 #: The same function with another interface.
 OTHER = r"""
 Module where;
 Define scale(IN long n, IN float a, INOUT float x[n]) { for (long i = 0; i < n; i++) x[i] *= a; }
 """
-
-
-class DirectoryProcess:
-    """A directory that runs."""
-
-    def __init__(self, folder: Path, authority: Authority, *options: str) -> None:
-        self.folder = folder
-        self.credentials = authority.server()
-        self.options = options
-        self.port = 0
-        self.start()
-
-    def start(self) -> None:
-        """Start it, the second time on the same port."""
-        log = self.folder / "directory.log"
-        with log.open("ab") as output:
-            begin = output.tell()
-            self.process = subprocess.Popen(
-                [
-                    PROGRAM, "directory", "start", "--state", self.folder / "directory",
-                    "--port", str(self.port), "--credentials", self.credentials, *self.options,
-                ],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            )  # fmt: skip
-
-        def port() -> int:
-            found = re.search(r"https://[0-9.]+:(\d+)", log.read_bytes()[begin:].decode())
-            return int(found.group(1)) if found else 0
-
-        assert until(lambda: port() > 0 or self.process.poll() is not None)
-        self.port = port()
-        assert self.port, log.read_text()
-
-    @property
-    def url(self) -> str:
-        return f"https://localhost:{self.port}"
-
-    def stop(self, number: int = signal.SIGTERM) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-            self.process.wait(timeout=LONG)
-
-
-class Site:
-    """A directory, servers that announce themselves to it, and a user."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.authority = Authority(folder)
-        self.user = self.authority.user("ann")
-        self.stack = ExitStack()
-        self.directory = self.run_directory("first")
-
-    def run_directory(self, name: str, *options: str) -> DirectoryProcess:
-        folder = self.folder / name
-        folder.mkdir()
-        directory = DirectoryProcess(folder, self.authority, *options)
-        self.stack.callback(directory.stop)
-        return directory
-
-    def serve(
-        self,
-        name: str,
-        module: Path,
-        *directories: DirectoryProcess,
-        workers: int = 1,
-        more: str = "",
-        is_listed: bool = True,
-    ) -> Server:
-        """A server that the directories list."""
-        folder = self.folder / name
-        folder.mkdir()
-        urls = [one.url for one in directories or [self.directory]]
-        config = (
-            f"[workers]\ncount = {workers}\n[modules]\nfiles = ['{module}']\n"
-            f"[directory]\nurls = {urls}\naddress = '127.0.0.1'\ncredentials = '{self.user}'\n"
-            f"interval = 0.3\n{more}"
-        )
-        places = directories or [self.directory]
-        count = self.offers if is_listed else lambda one: len(self.servers(one))
-        before = [count(one) for one in places]
-        server = self.stack.enter_context(serving(folder, config, self.authority))
-        assert until(lambda: all(count(one) > old for one, old in zip(places, before, strict=True)))
-        return server
-
-    def command(
-        self, *words: str, directory: DirectoryProcess | None = None, status: int = 0
-    ) -> str:
-        """What `gridrpc directory` prints."""
-        url = (directory or self.directory).url
-        place = ["--directory", url, "--credentials", str(self.user)]
-        return program("directory", *words, *place, status=status)
-
-    def servers(self, directory: DirectoryProcess | None = None) -> list[dict[str, Any]]:
-        listed: list[dict[str, Any]]
-        listed = json.loads(self.command("status", "--json", directory=directory))["servers"]
-        return listed
-
-    def offers(self, directory: DirectoryProcess) -> int:
-        """How many servers offer `where/scale`."""
-        listed = json.loads(self.command("list", "--json", directory=directory))
-        return sum(len(one["servers"]) for one in listed if one["name"] == "where/scale")
-
-    def grid(self, *directories: DirectoryProcess, **options: Any) -> gridrpc.Grid:
-        """A grid that chooses among the servers."""
-        urls = [f"{one.url}?credentials={self.user}" for one in directories or [self.directory]]
-        grid = gridrpc.Grid(directory=urls, **options)
-        self.stack.callback(grid.close)
-        return grid
 
 
 pytestmark = pytest.mark.usefixtures("no_modules_here")
@@ -252,7 +126,7 @@ def test_policies(site: Site, where: Path) -> None:
 def test_speeds_and_bandwidths_are_learned(site: Site, where: Path) -> None:
     site.serve("one", where)
     scale = site.grid().function("where/scale")
-    x = np.ones(2_000_000)
+    x = np.ones(8_000_000)
     (before,) = scale.predictions(1.0, x)
     for _ in range(3):
         scale(1.0, x)
@@ -261,6 +135,63 @@ def test_speeds_and_bandwidths_are_learned(site: Site, where: Path) -> None:
     assert after.send != before.send
     assert after.receive != before.receive
     assert after.total == pytest.approx(after.send + after.run + after.receive)
+
+
+def server_names(server: Server, site: Site) -> list[gridrpc.SharedName]:
+    """Data that a server keeps under names."""
+    with server.client(site.user) as grid:
+        return grid.shared_names()
+
+
+def test_calls_go_where_shared_data_is(site: Site, compile_idl: CompileIdl) -> None:
+    module = compile_idl(DATA)
+    first = site.serve("one", module, is_listed=False)
+    second = site.serve("two", module, is_listed=False)
+    assert until(lambda: "total" in site.command("list"))
+    assert until(lambda: len(site.servers()) == 2)
+    grid = site.grid(policy="data-locality")
+    total = grid.function("data/total")
+    x = np.ones(1_000_000)
+    shared = grid.share(x)
+    x[:] = 0
+    (sum_,), parent = total(shared)
+    assert sum_ == 1_000_000
+    assert {int(total(shared)[1][0]) for _ in range(6)} == {int(parent[0])}
+    sends = sorted(one.send for one in total.predictions(shared))
+    assert sends[0] < sends[1] / 100
+    # Arguments that are not shared are sent, and other calls can go elsewhere.
+    assert all(one.send > 0 for one in total.predictions(x))
+    assert total(x)[0] == 0
+    assert [sums[0] for sums, _ in grid.map(total, [shared] * 5)] == [1_000_000] * 5
+    assert grid.submit("data/total", shared).result()[0] == 1_000_000
+    assert "at 1 servers" in repr(shared)
+    with pytest.raises(TypeError, match="shares arrays and bytes"):
+        grid.share({"a": 1})
+    named = grid.share(x, name="x")
+    assert total(named)[0] == 0
+    with pytest.raises(TypeError, match="open a grid with one server"):
+        grid.shared("x")
+    with gridrpc.Grid(workers=1) as here, pytest.raises(TypeError, match="an argument by itself"):
+        here.submit(len, shared).result()
+    # What has no name ends with the grid.
+    grid.close()
+    left = [one.name for server in (first, second) for one in server_names(server, site)]
+    assert left == ["ann/x"]
+
+
+def test_shared_data_follows_calls_to_another_server(site: Site, compile_idl: CompileIdl) -> None:
+    module = compile_idl(DATA)
+    first = site.serve("one", module, is_listed=False)
+    grid = site.grid(policy="data-locality")
+    assert until(lambda: "total" in site.command("list"))
+    total = grid.function("data/total")
+    shared = grid.share(np.ones(1000))
+    assert total(shared)[0] == 1000
+    site.serve("two", module, is_listed=False)
+    assert until(lambda: len(total.predictions(shared)) == 2)
+    first.stop()
+    assert until(lambda: [one.state for one in total.predictions(shared)].count("ready") == 1)
+    assert total(shared)[0] == 1000
 
 
 def test_a_busy_server_is_avoided_and_a_full_one_is_skipped(
