@@ -27,6 +27,7 @@ from benchmarks import (
     server_clients,
     server_inference,
     server_latency,
+    server_lookup,
     server_throughput,
     starts,
     sync_instants,
@@ -105,6 +106,7 @@ AREAS: dict[str, Mapping[str, Callable[[Extent], Area]]] = {
         "idle": server_clients.idle_area,
         "soak": server_clients.soak_area,
         "restart": server_clients.restart_area,
+        "lookup": server_lookup.area,
     },
 }
 """What makes each part of an area; the part of one without parts has no name."""

@@ -60,7 +60,8 @@ mod _native {
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
     use crate::placement::{
-        MeasuredAverage, OwnServerCalls, choose_server, predicted_time, server_candidates,
+        MeasuredAverage, OwnServerCalls, announced_interface, choose_server, predicted_time,
+        server_candidates,
     };
     #[pymodule_export]
     use crate::plain::plain_bytes;

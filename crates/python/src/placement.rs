@@ -3,6 +3,7 @@
 use gridrpc_placement::{
     Announced, Average, Candidate, Measured, OwnCalls, Policy, Work, candidates, choose,
 };
+use gridrpc_typed::interface_hash;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -61,6 +62,15 @@ pub fn choose_server(
 pub fn predicted_time(call: (f64, f64, f64), server: Server) -> (f64, f64, f64) {
     let predicted = candidate(server).predict(&work(call));
     (predicted.send, predicted.run, predicted.receive)
+}
+
+/// The interface of a module as a server announces it, from its declarations in IDL: its hash and its text.
+#[pyfunction]
+pub fn announced_interface(declarations: &str) -> PyResult<(String, String)> {
+    let module = gridrpc_idl::parse(declarations).module;
+    let module = module.ok_or_else(|| PyValueError::new_err("these are no declarations in IDL"))?;
+    let text = format!("{}{module}", gridrpc_idl::INTERFACE_HEADER);
+    Ok((interface_hash(&text), text))
 }
 
 /// Exponentially weighted average of a measured speed or bandwidth.
