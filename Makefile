@@ -126,6 +126,9 @@ RERUNS ?= 1
 PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
 	--reruns $(RERUNS) --reruns-delay 2 -r fER --timeout 600
 
+# With CARGO_FLAGS=--release, as in CI, tests in Rust share all crates that they need with what `make install` builds.
+CARGO_TEST := cargo test --locked --quiet $(CARGO_FLAGS)
+
 .PHONY: test
 test: $(STAMPS)/venv compilers ## run all tests
 	@# Side by side, as each waits for the network, or for one large crate, in most of its time.
@@ -139,19 +142,20 @@ test-one: install $(STAMPS)/test-packages ## run one test file: T=tests/gridrpc/
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
-	cargo test --locked --quiet -p gridrpc-wire -p gridrpc-idl -p gridrpc-core -p gridbench-pipeline
+	$(CARGO_TEST) -p gridrpc-wire -p gridrpc-idl -p gridrpc-core -p gridbench-pipeline
 	$(PYTEST) $(addprefix tests/gridrpc/test_,grid_calls.py grid_config.py \
 		grid_errors.py grid_losses.py grid_map.py grid_native.py grid_shared.py map_chunks.py modules_calls.py \
 		modules_arrays.py modules_texts.py) tests/docs/test_architecture.py
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/venv compilers sshd ## unit tests, simulation, native grids, stubs and headers
-	cargo test --locked --workspace --quiet
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+	$(CARGO_TEST) --workspace
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet $(CARGO_FLAGS)
 
 .PHONY: test-model
 test-model: ## try the hand-over of the reader's role, and of answers, in all orders of their threads
-	cd crates/client/model && cargo test --release --quiet --target-dir $(CURDIR)/target/model
+	cd crates/client/model && env -u CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS -u CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS \
+		cargo test --release --quiet --target-dir $(CURDIR)/target/model
 
 # All that is parsed before a user is authenticated, and the IDL.
 FUZZ_TARGETS := 'wire decode' 'server certificates' 'server handshake' 'server requests' 'idl parse' 'idl extents'

@@ -1,4 +1,5 @@
-"""Crates that the builds for Python, for C and of the program have in common are compiled once."""
+"""Crates that the builds for Python, for C, of the program and of tests have in common are compiled
+once."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ import pytest
 from fresh import ROOT, run
 
 
-def features(package: str, *options: str) -> dict[str, str]:
-    """The features of each crate that is built for a package of the workspace, by crate."""
+def features(*options: str, edges: str = "no-dev") -> dict[str, str]:
+    """The features of each crate that is built for packages of the workspace, by crate."""
     # Crates that a build runs, and those that it links, may differ: both stand in the list.
-    form = ("--edges", "no-dev", "--prefix", "none", "--format", "{p} [{f}]")
-    told = run("cargo", "tree", "--locked", "--package", package, *options, *form, cwd=ROOT)
+    form = ("--edges", edges, "--prefix", "none", "--format", "{p} [{f}]")
+    told = run("cargo", "tree", "--locked", *options, *form, cwd=ROOT)
     lines = {line.removesuffix(" (*)") for line in told.splitlines()}
     found: dict[str, str] = {}
     for line in sorted(lines):
@@ -21,8 +22,14 @@ def features(package: str, *options: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("package", ["gridrpc-capi", "gridrpc-cli"])
 def test_crates_have_the_features_that_python_asks_for(package: str) -> None:
-    for_python = features("gridrpc-python", "--features", "pyo3/extension-module")
-    differ = {
-        crate: of for crate, of in features(package).items() if for_python.get(crate, of) != of
-    }
+    for_python = features("--package", "gridrpc-python", "--features", "pyo3/extension-module")
+    of_package = features("--package", package)
+    differ = {crate: of for crate, of in of_package.items() if for_python.get(crate, of) != of}
     assert not differ, "the common crates sys or transport have to ask for these features as well"
+
+
+def test_tests_need_crates_with_no_further_features() -> None:
+    for_tests = features("--workspace", edges="normal,build,dev")
+    program = features("--package", "gridrpc-cli")
+    differ = {crate: of for crate, of in program.items() if for_tests[crate] != of}
+    assert not differ, "what is depended on in tests asks for these features as well"
