@@ -2,7 +2,7 @@
 
     python ensemble.py [--members N] [--days N] [--perturbation M/S] [--out ensemble.nc] ...
 
-A member whose model diverges or crashes is reported, and has no values in the file.
+A member whose model diverges or crashes is reported, and has NaN in the file.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 from itertools import repeat
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import xarray as xr
@@ -27,6 +28,14 @@ def failure_of(result: object) -> str:
     if isinstance(result, Exception):
         return str(result).splitlines()[0]
     return bytes(result.message).decode().strip()
+
+
+def journal_of(options: argparse.Namespace) -> Path | None:
+    """The journal of these settings: a journal compares the name of a file and not its contents."""
+    if options.journal is None:
+        return None
+    checksum = crc32(options.settings.read_bytes())
+    return options.journal.with_name(f"{options.journal.name}.{checksum:08x}")
 
 
 def heights_of(
@@ -47,9 +56,10 @@ def forecast(grid: gridrpc.Grid, options: argparse.Namespace) -> xr.Dataset:
     initial = list(grid.starmap("ensemble/initial_state", perturbed))
     results = list(
         grid.map(
-            "ensemble/forecast",
+            # As a function and not by its name: a journal notices when the module has changed.
+            grid.function("ensemble/forecast"),
             repeat(truncation), repeat(frames), repeat(options.settings), initial,
-            return_exceptions=True, progress="members", journal=options.journal,
+            return_exceptions=True, progress="members", journal=journal_of(options),
         )
     )  # fmt: skip
     missing = np.full(((truncation + 1) ** 2, frames), np.nan, order="F")
@@ -101,12 +111,17 @@ def main() -> int:
     options = parser.parse_args()
     if min(options.members, options.days) < 1:
         parser.error("--members and --days have to be 1 or more")
+    if not 5 <= options.truncation <= 170:
+        parser.error("--truncation has to be from 5 to 170")
     if not options.module.exists():
         parser.error(f"--module {options.module}: there is no such file: run `make`")
     if not options.settings.is_file():
         parser.error(f"--settings {options.settings}: there is no such file")
-    with gridrpc.Grid(options.workers, worker="native", modules=[options.module]) as grid:
-        data = forecast(grid, options)
+    try:
+        with gridrpc.Grid(options.workers, worker="native", modules=[options.module]) as grid:
+            data = forecast(grid, options)
+    except gridrpc.JournalError as error:
+        sys.exit(f"error: {error}")
     for member, failure in enumerate(data.failure.values):
         if failure:
             print(f"member {member}: {failure}", file=sys.stderr)

@@ -21,7 +21,8 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = copy_of("ensemble", tmp_path_factory.mktemp("ensemble"))
-    make(folder, "ensemble.so", "clients", PKG_CONFIG_PATH=f"{sys.prefix}/lib/pkgconfig")
+    strict = "-O2 -Wall -Wextra -Werror"
+    make(folder, "ensemble.so", "clients", FFLAGS=strict, CFLAGS=strict)
     return folder
 
 
@@ -154,6 +155,7 @@ def test_wrong_settings_fail_every_member(folder: Path) -> None:
         (("--settings", "none.nml"), "--settings none.nml: there is no such file"),
         (("--module", "none.so"), "--module none.so: there is no such file: run `make`"),
         (("--members", "0"), "--members and --days have to be 1 or more"),
+        (("--truncation", "171"), "--truncation has to be from 5 to 170"),
         (("--days", "-3"), "--members and --days have to be 1 or more"),
     ],
 )
@@ -164,12 +166,22 @@ def test_wrong_options_are_named(built: Path, options: tuple[str, str], said: st
 def test_a_journal_resumes(folder: Path) -> None:
     options = ("ensemble.py", "--journal", "members.journal", "--days", "2", "--members")
     python(folder, *options, "4")
-    size = (folder / "members.journal").stat().st_size
+    (journal,) = folder.glob("members.journal.*")
+    size = journal.stat().st_size
     assert size > 4 * 441 * 8 * 8
     first = (folder / "ensemble.nc").read_bytes()
     python(folder, *options, "4")
-    assert (folder / "members.journal").stat().st_size == size
+    assert journal.stat().st_size == size
     assert (folder / "ensemble.nc").read_bytes() == first
+    # Results of other settings do not count, nor those of another number of days.
+    (folder / "settings.nml").write_text("&model\n  jet = 60\n/\n")
+    python(folder, *options, "4")
+    assert len(list(folder.glob("members.journal.*"))) == 2
+    assert (folder / "ensemble.nc").read_bytes() != first
+    _, said = python(folder, *options[:3], "--days", "3", "--members", "4", status=1)
+    assert "error: " in said
+    assert "are not what they were" in said
+    assert "Traceback" not in said
 
 
 def test_a_full_disk_leaves_the_file_that_is_there(folder: Path) -> None:
@@ -183,6 +195,7 @@ def test_a_full_disk_leaves_the_file_that_is_there(folder: Path) -> None:
         python(folder, "ensemble.py", "--days", "1", *options)
         before = (disk / "ensemble.nc").read_bytes()
         _, said = python(folder, "ensemble.py", "--days", "20", *options, status=1)
+        assert "Traceback" not in said
         assert "error: cannot write disk/ensemble.nc: No space left on device" in said
         assert "choose another place with --out" in said
         assert [file.name for file in disk.iterdir()] == ["ensemble.nc"]

@@ -15,14 +15,14 @@ import gridrpc
 RADIUS, ROTATION = 6.371e6, 7.292e-5
 DAY = 86400
 FRAMES_PER_DAY = 4
+STRICT = "-O2 -Wall -Wextra -Werror"
 OFF = {"drag": 0, "diffusion": 0, "mountains": 0, "jet": 0, "growth": 0}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = copy_of("ensemble", tmp_path_factory.mktemp("model"))
-    # `make` sees that no compiler warns.
-    make(built, "ensemble.so")
+    make(built, "ensemble.so", FFLAGS=STRICT)
     return built
 
 
@@ -97,7 +97,7 @@ def drift(
 
 def test_transforms_are_exact_to_rounding(folder: Path) -> None:
     compiled = subprocess.run(
-        ["gfortran", "-O2", "-std=f2008", "-Wall", "-Wextra", "-o", "check_harmonics",
+        ["gfortran", *STRICT.split(), "-std=f2008", "-o", "check_harmonics",
          "spherical_harmonics.o", Path(__file__).with_name("check_harmonics.f90").resolve()],
         cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=True,
     )  # fmt: skip
