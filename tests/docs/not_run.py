@@ -239,7 +239,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/placement.md": {
         "gridbench placement simulate --servers 1000 --clients 100000 --workloads poisson"
-        " --load 60% --seeds 3 --out runs/large": NotRun(
+        " --load 60% --duration 60 --out runs/large": NotRun(
             "takes minutes",
             instead="gridbench placement simulate --servers 50 --clients 500 --workloads poisson"
             " --load 60% --seeds 2 --duration 2 --out runs/large",

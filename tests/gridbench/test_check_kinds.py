@@ -85,6 +85,7 @@ def all_rules() -> dict[str, Rules[Any]]:
         "Commands": kinds["gridbench compare"],
         "Remote Linpack": kinds["gridbench linpack"],
         "Many clients of Linpack": kinds["gridbench linpack clients"],
+        "Placement": kinds["gridbench placement"],
         "Benchmarks of gridrpc itself": RULES,
     }
 
