@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,7 +42,7 @@ QUICK_BUILD = {
     "UV_CONSTRAINT": str(ROOT / "constraints.txt"),
     "UV_BUILD_CONSTRAINT": str(ROOT / "constraints.txt"),
 }
-#: Where the source distribution is unpacked. Cargo reads this file in all folders below:
+#: Where pip unpacks the source distribution. Cargo reads this file in all folders below:
 #: there are no variables for what single crates override.
 UNPACKED = ROOT / "target" / "sdist"
 CARGO_CONFIG = UNPACKED / ".cargo" / "config.toml"
@@ -92,7 +91,7 @@ def write_cargo_config() -> None:
     """Has crates that are optimized for size in releases not be optimized either."""
     release = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["release"]
     small = [name for name, own in release["package"].items() if own["opt-level"] == "s"]
-    CARGO_CONFIG.parent.mkdir()
+    CARGO_CONFIG.parent.mkdir(parents=True)
     CARGO_CONFIG.write_text(
         "".join(f"[profile.release.package.{name}]\nopt-level = 0\n" for name in small)
     )
@@ -183,21 +182,22 @@ def once(name: str, factory: pytest.TempPathFactory, make: Callable[[Path], None
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution, and the wheels that are built from it."""
+    """A folder with the source distribution, and the wheels that are built from it.
+
+    pip leaves the sources where it has built the wheel: what is compiled there stays valid for all
+    other builds.
+    """
 
     def make(folder: Path) -> None:
         with alone():
             build_sdist(ROOT, folder)
             (sdist,) = folder.iterdir()
-            # Always in the same place: what is built there stays valid.
             shutil.rmtree(UNPACKED, ignore_errors=True)
-            with tarfile.open(sdist) as archive:
-                archive.extractall(UNPACKED, filter="data")
-            (sources,) = UNPACKED.iterdir()
             write_cargo_config()
-            build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps")
-            options = ("--wheel-dir", folder, ".")
-            run(*build, *options, cwd=sources, environment=isolated_build(sources))
+            build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-clean")
+            variables = {**isolated_build(ROOT), "TMPDIR": str(UNPACKED)}
+            run(*build, "--wheel-dir", folder, sdist, cwd=folder, environment=variables)
+            sources = unpacked_sources()
             code = f"import backend; backend.build_static_wheel({str(folder)!r})"
             variables = {**isolated_build(sources), **TOOLS, "PYTHONPATH": "packaging"}
             run(sys.executable, "-c", code, cwd=sources, environment=variables)
@@ -213,10 +213,16 @@ def sdist(packages: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def unpacked(sdist: Path) -> Path:
+def unpacked(packages: Path) -> Path:
     """Its sources."""
-    # Debian's tools, which another process may run, leave files beside them.
-    return UNPACKED / sdist.name.removesuffix(".tar.gz")
+    del packages
+    return unpacked_sources()
+
+
+def unpacked_sources() -> Path:
+    """Where pip has unpacked the source distribution."""
+    (sources,) = UNPACKED.glob("pip-req-build-*")
+    return sources
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Ways to install, each in a fresh environment; builds are isolated.
 
 `pip install .`, and that of the wheel with all extras, make the environments of all other tests, in
-fresh.py.
+fresh.py. pip builds that wheel from the source distribution, as `pip install` of that would.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fresh import Environment, alone, install, isolated_build, run
+from fresh import Environment, alone, isolated_build, run
 
 PROGRAM = """
 import gridrpc
@@ -33,11 +33,6 @@ def test_pip_installs_the_sources_and_the_wheel(
     check(environment, tmp_path)
     if extras:
         assert "gridbench" in environment.run("gridbench", "--version", cwd=tmp_path)
-
-
-def test_pip_installs_the_source_distribution(sdist: Path, unpacked: Path, tmp_path: Path) -> None:
-    install(tmp_path / "venv", unpacked, sdist)
-    check(Environment(tmp_path / "venv"), tmp_path)
 
 
 def test_uv_installs_the_sources(unpacked: Path, tmp_path: Path) -> None:
