@@ -147,8 +147,8 @@ def _sentences(settings: Sequence[PolicySetting]) -> list[str]:
 def _headline(compared: Sequence[PolicySetting]) -> str:
     wins = Counter(one.winner for one in compared if one.winner)
     if not wins:
-        where = f" in any of {len(compared):,} settings" if len(compared) > 1 else ""
-        return f"No policy wins for certain{where}."
+        settings = f" in any of {len(compared):,} settings" if len(compared) > 1 else ""
+        return f"No policy wins for certain{settings}."
     policy, count = wins.most_common(1)[0]
     where = [one for one in compared if one.winner == policy]
     if len(compared) == 1:
