@@ -276,6 +276,26 @@ def test_a_span_of_another_program_is_passed_on(
     assert (call.trace_id, call.parent_span_id) == (PARENT_TRACE, PARENT_SPAN)
 
 
+def test_the_audit_log_names_the_span_of_each_call(tmp_path: Path, module: Path) -> None:
+    # Without an export of traces as well.
+    with traced(tmp_path, module, "") as (server, grid):
+        names = []
+        for number in (1, 2):
+            context = trace.SpanContext(int.from_bytes(PARENT_TRACE), number, is_remote=False)
+            with trace.use_span(trace.NonRecordingSpan(context)):
+                assert grid.submit("work/add", number, 2).result() == number + 2
+            names.append(f"00-{PARENT_TRACE.hex()}-{number:016x}-00")
+        lost = trace.NonRecordingSpan(trace.SpanContext(1, 3, is_remote=False))
+        with trace.use_span(lost), pytest.raises(gridrpc.WorkerLost):
+            grid.submit("work/fail").result()
+        assert grid.submit("work/add", 3, 2).result() == 5
+        assert until(lambda: len(server.audit("end")) == 4)
+        named = [(one["outcome"] == "ok", one.get("trace", "")) for one in server.audit("end")]
+    assert named == [
+        (True, names[0]), (True, names[1]), (False, f"00-{1:032x}-{3:016x}-00"), (True, ""),
+    ]  # fmt: skip
+
+
 def test_a_trace_that_the_client_does_not_record_is_not_exported(
     tmp_path: Path, module: Path, collector: Collector, tracing: Any
 ) -> None:

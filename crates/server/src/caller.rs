@@ -201,6 +201,7 @@ impl Caller {
             bytes,
             workers,
             begun: Instant::now(),
+            trace: None,
             span: None,
             cpu: Mutex::new(None),
         }))
@@ -217,6 +218,8 @@ pub(crate) struct CallPermit {
     bytes: u64,
     workers: u32,
     begun: Instant,
+    /// The client's span.
+    trace: Option<TraceContext>,
     /// The span of the call, if it is recorded.
     span: Option<CallSpan>,
     /// The CPU time that it has used, once it has ended.
@@ -224,8 +227,9 @@ pub(crate) struct CallPermit {
 }
 
 impl CallPermit {
-    /// Begins the span of the call, if traces are exported. `context`: the client's span.
+    /// Begins the span of the call, if traces are exported. `context`: the client's span, for the audit log as well.
     pub(crate) fn traced(mut self: Box<Self>, context: Option<TraceContext>) -> Box<Self> {
+        self.trace = context;
         let tracer = self.caller.shared.tracer.as_ref();
         self.span = tracer.and_then(|tracer| CallSpan::begin(tracer, context));
         self
@@ -287,6 +291,7 @@ impl Permit for CallPermit {
             user: Some(Arc::clone(&self.caller.user)),
             address: Some(Arc::clone(&self.caller.address)),
             function: Some(Arc::clone(&self.name)),
+            trace: self.trace,
             bytes_in: Some(self.bytes),
             bytes_out,
             duration: Some(self.begun.elapsed()),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use gridrpc_wire::TraceContext;
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 
@@ -53,6 +54,9 @@ pub struct AuditRecord {
     /// The function, as `module/function`, or the shared data, as `owner/name`.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text")]
     pub function: Option<Arc<str>>,
+    /// The client's span of the call, as a `traceparent`.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "traceparent")]
+    pub trace: Option<TraceContext>,
     /// Bytes of arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_in: Option<u64>,
@@ -84,6 +88,7 @@ impl AuditRecord {
             user: None,
             address: None,
             function: None,
+            trace: None,
             bytes_in: None,
             bytes_out: None,
             duration: None,
@@ -130,6 +135,16 @@ fn shortened(text: &str) -> Option<String> {
 
 fn text<S: Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
     text.as_deref().serialize(serializer)
+}
+
+fn traceparent<S: Serializer>(
+    trace: &Option<TraceContext>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match trace {
+        Some(trace) => serializer.collect_str(trace),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// RFC 3339 in UTC, with microseconds.
@@ -181,6 +196,7 @@ mod tests {
             user: Some("ann\n{\"event\":\"admin\"}".into()),
             address: Some("10.0.0.1:4711".into()),
             function: Some("lapack/dgesv".into()),
+            trace: TraceContext::new([1; 16], [2; 8], 1),
             bytes_in: Some(800),
             bytes_out: Some(80),
             duration: Some(Duration::from_millis(1500)),
@@ -191,7 +207,8 @@ mod tests {
             line(&record),
             "{\"time\":\"1970-01-01T00:00:00.000000Z\",\"event\":\"end\",\
              \"user\":\"ann\\n{\\\"event\\\":\\\"admin\\\"}\",\"address\":\"10.0.0.1:4711\",\
-             \"function\":\"lapack/dgesv\",\"bytes_in\":800,\"bytes_out\":80,\"seconds\":1.5,\
+             \"function\":\"lapack/dgesv\",\
+             \"trace\":\"00-01010101010101010101010101010101-0202020202020202-01\",\"bytes_in\":800,\"bytes_out\":80,\"seconds\":1.5,\
              \"outcome\":\"ok\"}\n"
         );
     }
