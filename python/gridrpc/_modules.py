@@ -160,6 +160,9 @@ class ModuleFunction:
                 "functions can be detached"
             )
         grid._check_process()
+        # A server keeps detached calls in its own byte order.
+        args = tuple(map(_in_native_order, args))
+        kwargs = {name: _in_native_order(value) for name, value in kwargs.items()}
         return grid._native.detach_target(
             self._target, args, kwargs or None, self._options, self._ranks or 1, grid.config.mpirun
         )
@@ -389,6 +392,14 @@ class ModuleObject(RemoteObject):
     def _finalize(self) -> None:
         if FINALIZE in self._methods:
             self._methods[FINALIZE](deadline=FINALIZE_TIME)
+
+
+def _in_native_order(value: Any) -> Any:
+    """The argument, or a copy of an array of the other byte order."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or getattr(dtype, "isnative", True):
+        return value
+    return value.astype(dtype.newbyteorder("="), order="K")
 
 
 def empty(

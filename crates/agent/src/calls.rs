@@ -8,7 +8,9 @@ use gridrpc_core::{BlobId, CallOptions, Owner, Refusal};
 use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Stream};
 use gridrpc_shm::segment::Lent;
-use gridrpc_wire::{FunctionForm, HostCall, Message, Place, RemoteError, Section, TraceContext};
+use gridrpc_wire::{
+    FunctionForm, HostCall, Message, Order, Place, RemoteError, Section, TraceContext,
+};
 
 use crate::answers::{Answers, PoolParent, Running};
 use crate::callbacks::{Backwards, Waiting};
@@ -240,7 +242,7 @@ impl Calls {
     }
 
     /// Handles a call that has arrived.
-    pub(super) fn arrived(&mut self, message: &HostCall<'_>, streams: Vec<Stream>) {
+    pub(super) fn arrived(&mut self, message: &HostCall<'_>, order: Order, streams: Vec<Stream>) {
         let HostCall { call, function, on, idempotent, ref blobs, ref sections } = *message;
         let is_listed = |section: &Section<'_>| match section.place {
             Place::Blob { blob, .. } => blobs.contains(&blob),
@@ -254,7 +256,7 @@ impl Calls {
             let denied = denied.unwrap_or_else(|| access.exceeds_payload(streamed(sections)));
             return self.answers.deny(call, &denied);
         }
-        match self.places.arguments_of(&self.grid, message, streams) {
+        match self.places.arguments_of(&self.grid, message, order, streams) {
             Ok(arguments) => {
                 let blobs = blobs.clone();
                 self.submit(Arrived { call, function, on, idempotent, blobs, arguments });

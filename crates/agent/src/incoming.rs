@@ -10,7 +10,7 @@ use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::{Outgoing, Payload, section_bytes};
 use gridrpc_link::{Placement, Stream};
 use gridrpc_shm::segment::{Lent, Pool};
-use gridrpc_wire::{HostCall, Message, Place, Section, TraceContext};
+use gridrpc_wire::{HostCall, Message, Order, Place, Section, TraceContext};
 
 use crate::held_results::KeptResults;
 use crate::service::{Denied, Offered, Target};
@@ -180,7 +180,8 @@ impl Places {
         sinks
     }
 
-    /// The arguments of an arrived call. `grid`: where it runs if its function is not offered.
+    /// The arguments of an arrived call, in the byte order of its frame. `grid`: where it runs if its function is not
+    /// offered.
     ///
     /// # Errors
     /// When its grid cannot start, or there is no memory for them.
@@ -188,6 +189,7 @@ impl Places {
         &self,
         grid: &Grid,
         message: &HostCall<'_>,
+        order: Order,
         streams: Vec<Stream>,
     ) -> Result<Arguments, ArgumentsError> {
         let placed = self.calls().remove(&message.call);
@@ -199,6 +201,7 @@ impl Places {
         let grid = target.as_ref().map_or(grid, |target| &*target.grid);
         let passes_on = target.is_none();
         let payload = self.payload(grid, &message.sections, streams, placed, passes_on)?;
+        let payload = Payload { order, ..payload };
         let lies = |part: &Outgoing| match part {
             Outgoing::Shared { lent, .. } => Some(Arc::clone(lent)),
             _ => None,

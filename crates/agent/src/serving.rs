@@ -229,9 +229,9 @@ impl Client {
     }
 
     fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
-        let Received { message, streams, .. } = received;
+        let Received { message, order, streams, .. } = received;
         match message {
-            Message::HostCall(call) => self.calls.arrived(&call, streams),
+            Message::HostCall(call) => self.calls.arrived(&call, order, streams),
             Message::Wide { call, slots, threads } => self.calls.announce(call, slots, threads)?,
             Message::Trace { call, context } => self.calls.announce_trace(call, context),
             Message::Function { function, form, name, sections } => {

@@ -9,7 +9,7 @@ use gridrpc_idl::{Dimension, Function, Kind, Mode, Parameter, Type};
 use gridrpc_invoke::{ArgumentError, Given, Memory};
 use gridrpc_shm::arrays::SharedArray;
 use gridrpc_typed::{Scalar, dtype};
-use gridrpc_wire::DType;
+use gridrpc_wire::{DType, Order};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::datatype::DataType;
@@ -106,11 +106,13 @@ impl Argument {
                 start: data.as_ptr().cast_mut(),
                 len: Some(data.len()),
                 shape: Some(shape.clone()),
+                order: Order::NATIVE,
             }),
             Argument::InOut { data, shape } => Given::Array(Memory {
                 start: data.start(),
                 len: Some(data.len()),
                 shape: Some(shape.clone()),
+                order: Order::NATIVE,
             }),
             Argument::Texts { texts, .. } => Given::Texts(std::mem::take(texts)),
             Argument::Files { files, .. } => Given::Texts(files.iter().map(path).collect()),

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gridrpc_typed::Scalar;
-use gridrpc_wire::DType;
+use gridrpc_wire::{DType, Order};
 use thiserror::Error;
 
 use crate::search_error::SearchError;
@@ -19,6 +19,8 @@ pub struct Memory {
     pub len: Option<usize>,
     /// Its dimensions, if known, in the order of the interface.
     pub shape: Option<Vec<u64>>,
+    /// The byte order of its elements. An array that receives results has this machine's.
+    pub order: Order,
 }
 
 /// An array in the shared data of a grid.

@@ -165,7 +165,8 @@ impl<'t> ChunkBuilder<'t> {
                     let Kind::Array { dimensions: declared, element } = &parameter.kind else {
                         return None;
                     };
-                    if !shape.is_whole() || shape.bytes() > MOST_OF_AN_ITEM {
+                    let is_native = memory.order == Order::NATIVE;
+                    if !is_native || !shape.is_whole() || shape.bytes() > MOST_OF_AN_ITEM {
                         return None;
                     }
                     fits(memory, shape, dimensions, declared, *element).ok()?;

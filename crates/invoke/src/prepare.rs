@@ -13,7 +13,7 @@ use gridrpc_link::payload::PayloadBuilder;
 use gridrpc_typed::{NamedFile, Scalar, Scalars, Shape, dtype, encode_files, encode_texts};
 use gridrpc_wire::{Array, DType, Order, Ranks, Value, encode_values};
 
-use crate::argument::{ArgumentError, Given, PrepareError};
+use crate::argument::{ArgumentError, Given, Memory, PrepareError};
 use crate::prepared::{Lending, Prepared};
 use crate::results::{Landing, Plan};
 use crate::sizes::{Known, fits, known_scalars};
@@ -48,15 +48,19 @@ pub unsafe fn prepare(
     }
     let scalars = known_scalars(function, given)
         .map_err(|(parameter, why)| problem(&function.parameters[parameter].name, why))?;
+    let is_plain = ranks.is_none() && lending != Lending::Detached;
+    let order = if is_plain { order_of(given) } else { Order::NATIVE };
+    let payload = grid.payload().in_order(order);
     let mut preparation = Preparation {
         function,
         given,
         lending,
+        order,
         scalars,
         payload: match lending {
             // The results come from elsewhere.
-            Lending::Detached => grid.payload().without_shared_memory(),
-            Lending::UntilLanded | Lending::Copied => grid.payload(),
+            Lending::Detached => payload.without_shared_memory(),
+            Lending::UntilLanded | Lending::Copied => payload,
         },
         blobs: Vec::new(),
         landing: Landing::new(&target.name),
@@ -84,8 +88,8 @@ pub unsafe fn prepare(
     }
     let mut bytes = Vec::new();
     ranks
-        .map_or(Ok(()), |ranks| ranks.encode(Order::NATIVE, &mut bytes))
-        .and_then(|()| encode_values(&values, Order::NATIVE, &mut bytes))
+        .map_or(Ok(()), |ranks| ranks.encode(order, &mut bytes))
+        .and_then(|()| encode_values(&values, order, &mut bytes))
         .map_err(|error| problem("", error.to_string()))?;
     payload.add_first(&bytes).map_err(|error| PrepareError::System {
         function: target.name.to_string(),
@@ -96,11 +100,29 @@ pub unsafe fn prepare(
     Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width })
 }
 
+/// The byte order of a call: that of its largest array, which travels as it is. Smaller arrays of the other order are
+/// converted here. Shared data has this machine's order.
+fn order_of(given: &[Given]) -> Order {
+    let mut largest = (0, Order::NATIVE);
+    for one in given {
+        match one {
+            Given::Array(Memory { len: Some(len), order, .. }) if *len > largest.0 => {
+                largest = (*len, *order);
+            }
+            Given::Shared(_) => return Order::NATIVE,
+            _ => {}
+        }
+    }
+    largest.1
+}
+
 /// A call in preparation.
 pub(super) struct Preparation<'a> {
     pub(super) function: &'a Function,
     pub(super) given: &'a [Given],
     pub(super) lending: Lending,
+    /// Byte order in which the call travels.
+    pub(super) order: Order,
     pub(super) scalars: Scalars,
     pub(super) payload: PayloadBuilder<'a>,
     pub(super) blobs: Vec<BlobId>,
@@ -142,7 +164,7 @@ impl Preparation<'_> {
                 match (parameter.mode, given) {
                     (Mode::Work, _) => Ok(Value::None),
                     (Mode::In, Given::Array(memory)) => {
-                        self.add_in(memory, &shape)?;
+                        self.add_in(memory, &shape, dtype)?;
                         Ok(self.array(dtype, &shape))
                     }
                     (Mode::In, Given::Shared(shared)) => {
@@ -150,7 +172,7 @@ impl Preparation<'_> {
                         Ok(self.array(dtype, &shape))
                     }
                     (Mode::InOut, Given::Array(memory)) => {
-                        let to = self.add_in_out(memory, &shape)?;
+                        let to = self.add_in_out(memory, &shape, dtype)?;
                         self.plan(
                             index,
                             Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },
@@ -211,7 +233,9 @@ impl Preparation<'_> {
                     complex @ Scalar::Complex(..) => complex,
                 };
                 let Some(dtype) = dtype(of) else { return Err("cannot be sent".into()) };
-                self.payload.add(&complex.to_bytes(of)[..dtype.size()])?;
+                let mut bytes = complex.to_bytes(of);
+                dtype.make_native(self.order, &mut bytes);
+                self.payload.add(&bytes[..dtype.size()])?;
                 let section = self.sections;
                 self.sections += 1;
                 Ok(Value::Array(Array { dtype, fortran: false, shape: Vec::new(), section }))
@@ -263,9 +287,9 @@ impl Preparation<'_> {
         let bytes = if of == Type::Filename {
             let read = |name: &Option<Vec<u8>>| read(name.as_deref(), comes);
             let files: Result<Vec<_>, Problem> = texts.iter().map(read).collect();
-            encode_files(&files?)
+            encode_files(&files?, self.order)
         } else {
-            encode_texts(texts)
+            encode_texts(texts, self.order)
         };
         self.payload.add(&bytes)?;
         let section = self.sections;

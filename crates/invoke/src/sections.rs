@@ -8,7 +8,7 @@ use gridrpc_link::buffers::{Sink, Source};
 use gridrpc_shm::arrays;
 use gridrpc_shm::segment::Lent;
 use gridrpc_typed::{Shape, gather};
-use gridrpc_wire::DType;
+use gridrpc_wire::{DType, Order};
 
 use crate::argument::{Given, Memory, SharedPart};
 use crate::prepare::{Preparation, Problem};
@@ -21,8 +21,20 @@ impl Preparation<'_> {
         shape.is_whole() && !self.payload.is_small(shape.bytes())
     }
 
-    pub(super) fn add_in(&mut self, memory: &Memory, shape: &Shape) -> Result<(), Problem> {
+    pub(super) fn add_in(
+        &mut self,
+        memory: &Memory,
+        shape: &Shape,
+        dtype: DType,
+    ) -> Result<(), Problem> {
         let bytes = bytes(memory, shape)?;
+        if memory.order != self.order {
+            let fill = |packed: &mut [u8]| {
+                gather(shape, bytes, packed);
+                dtype.swap_bytes(packed);
+            };
+            return Ok(self.payload.add_with(shape.selected_bytes(), fill)?);
+        }
         if self.is_large(shape) {
             if self.payload.has_shared_memory() {
                 if let Some((lent, offset)) = arrays::find(memory.start, bytes.len()) {
@@ -84,16 +96,19 @@ impl Preparation<'_> {
         &mut self,
         memory: &Memory,
         shape: &Shape,
+        dtype: DType,
     ) -> Result<Destination, Problem> {
         let to = Destination::Caller(memory.start);
-        // A call that may run twice must find its arguments unchanged.
-        if !self.is_large(shape) || self.function.idempotent {
-            self.add_in(memory, shape)?;
+        // A call that may run twice must find its arguments unchanged, and the elements are converted on the way if
+        // the call travels in another byte order.
+        let is_copied = self.function.idempotent || self.order != Order::NATIVE;
+        if !self.is_large(shape) || is_copied {
+            self.add_in(memory, shape, dtype)?;
             return Ok(to);
         }
         let len = shape.bytes() as u64;
         if !self.payload.has_shared_memory() {
-            self.add_in(memory, shape)?;
+            self.add_in(memory, shape, dtype)?;
             self.sink(memory, shape);
             return Ok(to);
         }
@@ -102,7 +117,7 @@ impl Preparation<'_> {
             return Ok(Destination::InPlace);
         }
         let Some(lent) = self.payload.take_shared(len)? else {
-            self.add_in(memory, shape)?;
+            self.add_in(memory, shape, dtype)?;
             return Ok(to);
         };
         lent.write(bytes(memory, shape)?)?;
@@ -119,7 +134,9 @@ impl Preparation<'_> {
                 if !self.function.idempotent {
                     self.sink(memory, shape);
                 }
-            } else if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
+            } else if self.order == Order::NATIVE
+                && let Some((lent, offset)) = arrays::find(memory.start, shape.bytes())
+            {
                 self.room(&lent, offset, shape.bytes() as u64, 0);
                 return (Destination::InPlace, true);
             }

@@ -1,7 +1,7 @@
 //! Sizes of a call's arrays: their inputs, and the check of the caller's arrays.
 
 use gridrpc_idl::{Dimension, Expr, Function, Kind, Type, Values};
-use gridrpc_typed::{Scalar, Scalars, Shape, integer_fits};
+use gridrpc_typed::{Scalar, Scalars, Shape, dtype, integer_fits};
 
 use crate::argument::{Given, Memory};
 
@@ -92,7 +92,11 @@ pub(super) fn element(
     }
     // SAFETY: within the array; in C, as far as the interface declares it.
     let bytes = unsafe { std::slice::from_raw_parts(memory.start.add(at), size) };
-    match Scalar::from_bytes(element, bytes) {
+    let mut number = [0; 8];
+    let number = number.get_mut(..size)?;
+    number.copy_from_slice(bytes);
+    dtype(element)?.make_native(memory.order, number);
+    match Scalar::from_bytes(element, number) {
         Some(Scalar::Int(value)) => Some(value),
         _ => None,
     }

@@ -32,8 +32,13 @@ impl Queue {
         self.frames.is_empty() && self.begun == 0
     }
 
-    fn push(&mut self, message: &Message<'_>, streams: Between) -> Result<(), WireError> {
-        message.encode(Order::NATIVE, &mut self.frames)?;
+    fn push(
+        &mut self,
+        message: &Message<'_>,
+        order: Order,
+        streams: Between,
+    ) -> Result<(), WireError> {
+        message.encode(order, &mut self.frames)?;
         self.between.push((self.frames.len(), streams));
         Ok(())
     }
@@ -149,10 +154,23 @@ impl Outbound {
         message: &Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> Result<(), WireError> {
+        self.push_in(Order::NATIVE, message, streams)
+    }
+
+    /// Appends a message in a byte order, with streamed sections that have it as well.
+    ///
+    /// # Errors
+    /// As [`Outbound::push`].
+    pub fn push_in(
+        &self,
+        order: Order,
+        message: &Message<'_>,
+        streams: VecDeque<Arc<Source>>,
+    ) -> Result<(), WireError> {
         if streams.is_empty() {
-            return self.push(message);
+            return message.encode(order, &mut self.queue().frames);
         }
-        self.queue().push(message, Between::InTurns(streams))
+        self.queue().push(message, order, Between::InTurns(streams))
     }
 
     /// Appends a message and sends all of its streams before later messages, which may depend on them.
@@ -167,7 +185,7 @@ impl Outbound {
         if streams.is_empty() {
             return self.push(message);
         }
-        self.queue().push(message, Between::InLine(streams))
+        self.queue().push(message, Order::NATIVE, Between::InLine(streams))
     }
 
     /// Appends a message with streams that wait until [`Outbound::begin_held`].
@@ -179,7 +197,7 @@ impl Outbound {
         message: &Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> Result<(), WireError> {
-        self.queue().push(message, Between::Held(streams))
+        self.queue().push(message, Order::NATIVE, Between::Held(streams))
     }
 
     /// Releases the oldest held streams with the next flush.
@@ -248,6 +266,16 @@ impl Outbound {
 
 /// The queue of an [`Outbound`], locked for messages that belong together.
 pub struct Pushing<'o>(MutexGuard<'o, Queue>);
+
+impl Pushing<'_> {
+    /// Appends a message in a byte order.
+    ///
+    /// # Errors
+    /// As [`Outbound::push`].
+    pub fn push_in(&mut self, order: Order, message: &Message<'_>) -> Result<(), WireError> {
+        message.encode(order, &mut self.0.frames)
+    }
+}
 
 impl Push for Pushing<'_> {
     fn push(&mut self, message: &Message<'_>) -> Result<(), WireError> {

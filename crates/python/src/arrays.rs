@@ -6,10 +6,13 @@ use std::mem::MaybeUninit;
 use gridrpc_idl::Type;
 use gridrpc_invoke::Memory;
 use gridrpc_typed::dtype;
-use gridrpc_wire::DType;
+use gridrpc_wire::{DType, Order};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+
+/// First characters of a format whose elements have the other byte order.
+const FOREIGN: &[char] = if cfg!(target_endian = "little") { &['>', '!'] } else { &['<'] };
 
 /// An array of a caller, held in place while this lives.
 pub struct ArrayView {
@@ -88,7 +91,13 @@ impl ArrayView {
             start: self.buffer.buf.cast(),
             len: Some(self.len()),
             shape: Some(self.dimensions()),
+            order: if self.is_foreign() { Order::FOREIGN } else { Order::NATIVE },
         }
+    }
+
+    /// Whether its elements have the byte order that this machine does not have.
+    fn is_foreign(&self) -> bool {
+        self.buffer.itemsize > 1 && self.format().starts_with(FOREIGN)
     }
 
     fn check(
@@ -112,6 +121,12 @@ impl ArrayView {
         if !self.is_dense(fortran) {
             return Err(format!("has to be contiguous in {name} (numpy.{function}(a))"));
         }
+        if writable && self.is_foreign() {
+            return Err(format!(
+                "is changed in place, and its elements have another byte order than this machine \
+                 (a.astype(\"{wanted}\"))"
+            ));
+        }
         if writable && self.buffer.readonly != 0 {
             return Err("is read-only, but is to be changed in place".into());
         }
@@ -128,8 +143,8 @@ impl ArrayView {
 
     /// The kind of its elements (`i` and `u` for integers, `f`, `c`, `b` for bool), from their code.
     fn kind(&self) -> Option<char> {
-        let native = if cfg!(target_endian = "little") { '<' } else { '>' };
-        let code = self.format().trim_start_matches(['@', '=', native]);
+        // `!` is network order, which is `>`.
+        let code = self.format().trim_start_matches(['@', '=', '<', '>', '!']);
         Some(match code {
             "b" | "h" | "i" | "l" | "q" | "n" => 'i',
             "B" | "H" | "I" | "L" | "Q" | "N" => 'u',

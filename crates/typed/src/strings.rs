@@ -4,17 +4,28 @@ use gridrpc_wire::Order;
 
 /// Encodes each string as its length and its bytes; a missing one as -1 without bytes.
 #[must_use]
-pub fn encode_texts(texts: &[Option<Vec<u8>>]) -> Vec<u8> {
+pub fn encode_texts(texts: &[Option<Vec<u8>>], order: Order) -> Vec<u8> {
     let mut bytes = Vec::new();
-    texts.iter().for_each(|text| add_text(text.as_deref(), &mut bytes));
+    texts.iter().for_each(|text| append(text.as_deref(), order, &mut bytes));
     bytes
 }
 
-/// Appends one string to such a list.
+/// Appends one string to such a list, in this machine's byte order.
 pub fn add_text(text: Option<&[u8]>, bytes: &mut Vec<u8>) {
+    append(text, Order::NATIVE, bytes);
+}
+
+fn append(text: Option<&[u8]>, order: Order, bytes: &mut Vec<u8>) {
     let len = text.map_or(-1, |text| text.len() as i64);
-    bytes.extend_from_slice(&len.to_ne_bytes());
+    bytes.extend_from_slice(&len_bytes(len, order));
     bytes.extend_from_slice(text.unwrap_or_default());
+}
+
+fn len_bytes(len: i64, order: Order) -> [u8; 8] {
+    match order {
+        Order::Little => len.to_le_bytes(),
+        Order::Big => len.to_be_bytes(),
+    }
 }
 
 /// The strings in bytes received in `order`; `None` if they are not `count` strings.
@@ -37,13 +48,13 @@ pub enum NamedFile {
 
 /// Encodes files as strings; the length of an empty name is -2.
 #[must_use]
-pub fn encode_files(files: &[NamedFile]) -> Vec<u8> {
+pub fn encode_files(files: &[NamedFile], order: Order) -> Vec<u8> {
     let mut bytes = Vec::new();
     for file in files {
         match file {
-            NamedFile::Null => add_text(None, &mut bytes),
-            NamedFile::Empty => bytes.extend_from_slice(&EMPTY_NAME.to_ne_bytes()),
-            NamedFile::Content(content) => add_text(Some(content), &mut bytes),
+            NamedFile::Null => append(None, order, &mut bytes),
+            NamedFile::Empty => bytes.extend_from_slice(&len_bytes(EMPTY_NAME, order)),
+            NamedFile::Content(content) => append(Some(content), order, &mut bytes),
         }
     }
     bytes
@@ -108,22 +119,31 @@ mod tests {
             NamedFile::Content(Vec::new()),
             NamedFile::Content(b"a".into()),
         ];
-        let bytes = encode_files(&files);
-        assert_eq!(decode_files(&bytes, Order::NATIVE, 4).as_deref(), Some(&files[..]));
-        assert_eq!(decode_files(&bytes, Order::NATIVE, 3), None);
-        assert_eq!(decode_files(&bytes[..bytes.len() - 1], Order::NATIVE, 4), None);
-        assert_eq!(decode_files(&(-3_i64).to_ne_bytes(), Order::NATIVE, 1), None);
-        assert_eq!(list_texts(&bytes, Order::NATIVE), None);
+        for order in [Order::Little, Order::Big] {
+            let bytes = encode_files(&files, order);
+            assert_eq!(decode_files(&bytes, order, 4).as_deref(), Some(&files[..]));
+            assert_eq!(decode_files(&bytes, order, 3), None);
+            assert_eq!(decode_files(&bytes[..bytes.len() - 1], order, 4), None);
+            assert_eq!(decode_files(&len_bytes(-3, order), order, 1), None);
+            assert_eq!(list_texts(&bytes, order), None);
+        }
     }
 
     #[test]
     fn strings_come_back_and_broken_lists_are_refused() {
         let texts = [Some(b"one".to_vec()), None, Some(Vec::new())];
-        let bytes = encode_texts(&texts);
-        assert_eq!(decode_texts(&bytes, Order::NATIVE, 3), Some(texts.to_vec()));
-        assert_eq!(decode_texts(&bytes, Order::NATIVE, 2), None);
-        assert_eq!(decode_texts(&bytes[..bytes.len() - 1], Order::NATIVE, 3), None);
-        assert_eq!(decode_texts(&(-2_i64).to_ne_bytes(), Order::NATIVE, 1), None);
-        assert_eq!(decode_texts(&i64::MAX.to_ne_bytes(), Order::NATIVE, 1), None);
+        for order in [Order::Little, Order::Big] {
+            let bytes = encode_texts(&texts, order);
+            // The characters have no order.
+            assert_eq!(bytes[8..11], *b"one");
+            assert_eq!(decode_texts(&bytes, order, 3), Some(texts.to_vec()));
+            assert_eq!(decode_texts(&bytes, order, 2), None);
+            assert_eq!(decode_texts(&bytes[..bytes.len() - 1], order, 3), None);
+            assert_eq!(decode_texts(&len_bytes(-2, order), order, 1), None);
+            assert_eq!(decode_texts(&len_bytes(i64::MAX, order), order, 1), None);
+        }
+        let (little, big) = (encode_texts(&texts, Order::Little), encode_texts(&texts, Order::Big));
+        assert_eq!(decode_texts(&little, Order::Big, 3), None);
+        assert_eq!(decode_texts(&big, Order::Little, 3), None);
     }
 }

@@ -19,6 +19,10 @@ impl Order {
     pub const NATIVE: Order =
         if cfg!(target_endian = "little") { Order::Little } else { Order::Big };
 
+    /// The order that this machine does not have.
+    pub const FOREIGN: Order =
+        if cfg!(target_endian = "little") { Order::Big } else { Order::Little };
+
     pub(crate) fn mark(self) -> u8 {
         match self {
             Order::Little => b'l',

@@ -95,10 +95,26 @@ impl DType {
     /// Converts elements received in `order` to native order, in place. A trailing incomplete element stays
     /// unchanged.
     pub fn make_native(self, order: Order, elements: &mut [u8]) {
-        if order != Order::NATIVE && self.word() > 1 {
-            elements.chunks_exact_mut(self.word()).for_each(<[u8]>::reverse);
+        if order != Order::NATIVE {
+            self.swap_bytes(elements);
         }
     }
+
+    /// Converts elements from one byte order to the other, in place. A trailing incomplete element stays unchanged.
+    pub fn swap_bytes(self, elements: &mut [u8]) {
+        match self.word() {
+            2 => swap_words::<2>(elements),
+            4 => swap_words::<4>(elements),
+            8 => swap_words::<8>(elements),
+            _ => {}
+        }
+    }
+}
+
+/// The size is constant, so that the compiler uses instructions for it.
+fn swap_words<const SIZE: usize>(bytes: &mut [u8]) {
+    let (words, _) = bytes.as_chunks_mut::<SIZE>();
+    words.iter_mut().for_each(|word| word.reverse());
 }
 
 /// An array value: its type and shape, and the section with its elements.

@@ -149,7 +149,7 @@ fn length_of_an_array() {
 
 #[test]
 fn elements_are_turned_word_by_word() {
-    let foreign = if Order::NATIVE == Order::Little { Order::Big } else { Order::Little };
+    let foreign = Order::FOREIGN;
     let turned = |dtype: DType, order| {
         let mut elements: Vec<u8> = (0..18).collect();
         dtype.make_native(order, &mut elements);
@@ -161,6 +161,13 @@ fn elements_are_turned_word_by_word() {
     }
     assert_eq!(turned(DType::Bool, foreign), untouched);
     assert_eq!(turned(DType::UInt16, foreign)[..4], [1, 0, 3, 2]);
+    assert_eq!(turned(DType::Float32, foreign)[..8], [3, 2, 1, 0, 7, 6, 5, 4]);
+    assert_eq!(turned(DType::Int64, foreign)[8..], [15, 14, 13, 12, 11, 10, 9, 8, 16, 17]);
+    for dtype in DType::ALL {
+        let mut twice = turned(dtype, foreign);
+        dtype.swap_bytes(&mut twice);
+        assert_eq!(twice, untouched);
+    }
     // Each part of a complex number by itself, and a remainder stays as it is.
     assert_eq!(turned(DType::Complex64, foreign)[..8], [3, 2, 1, 0, 7, 6, 5, 4]);
     assert_eq!(turned(DType::Complex128, foreign)[7..], [0, 15, 14, 13, 12, 11, 10, 9, 8, 16, 17]);

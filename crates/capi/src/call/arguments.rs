@@ -6,6 +6,7 @@ use std::ptr;
 use gridrpc_idl::{Kind, Mode, Type, Values, extents};
 use gridrpc_invoke::{Given, Memory};
 use gridrpc_typed::Scalar;
+use gridrpc_wire::Order;
 
 use super::callback::Callable;
 use super::function::{Function, Take};
@@ -179,7 +180,12 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
                 let number = unsafe { arguments.number(function, index, of) };
                 Given::Scalar(number.ok_or_else(|| bad("is a null pointer"))?)
             }
-            Take::Array => Given::Array(Memory { start: address.cast(), len: None, shape: None }),
+            Take::Array => Given::Array(Memory {
+                start: address.cast(),
+                len: None,
+                shape: None,
+                order: Order::NATIVE,
+            }),
             Take::Callback => {
                 let callable = Callable::new(address).ok_or_else(|| bad("is a null pointer"))?;
                 taken.callbacks.push(callable);

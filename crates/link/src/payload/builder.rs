@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gridrpc_shm::borrowed::Borrowed;
 use gridrpc_shm::lendings::Lendings;
 use gridrpc_shm::segment::{Lent, Pool};
-use gridrpc_wire::MAX_SECTIONS;
+use gridrpc_wire::{MAX_SECTIONS, Order};
 
 use super::{Incoming, Keeps, Outgoing, Payload};
 use crate::buffers::Source;
@@ -28,6 +28,7 @@ pub struct PayloadBuilder<'p> {
     threshold: usize,
     inline: usize,
     bytes: u64,
+    order: Order,
     parts: Vec<Outgoing>,
 }
 
@@ -36,7 +37,8 @@ impl<'p> PayloadBuilder<'p> {
     #[must_use]
     pub fn new(pool: &'p Arc<Pool>, shares: bool, threshold: usize) -> Self {
         let (inline, bytes, parts) = (0, 0, Vec::new());
-        PayloadBuilder { pool, shares, lendings: None, threshold, inline, bytes, parts }
+        let order = Order::NATIVE;
+        PayloadBuilder { pool, shares, lendings: None, threshold, inline, bytes, order, parts }
     }
 
     /// Continues with the sections of an unsent payload.
@@ -47,7 +49,14 @@ impl<'p> PayloadBuilder<'p> {
             _ => 0,
         };
         let inline = payload.parts.iter().map(inline).sum();
-        PayloadBuilder { inline, bytes: payload.bytes, parts: payload.parts, ..self }
+        let Payload { parts, bytes, order } = payload;
+        PayloadBuilder { inline, bytes, order, parts, ..self }
+    }
+
+    /// The numbers in its sections have this byte order.
+    #[must_use]
+    pub fn in_order(self, order: Order) -> Self {
+        PayloadBuilder { order, ..self }
     }
 
     /// Uses no memory that the receiver could map.
@@ -246,7 +255,7 @@ impl<'p> PayloadBuilder<'p> {
     /// The payload.
     #[must_use]
     pub fn finish(self) -> Payload {
-        Payload { parts: self.parts, bytes: self.bytes }
+        Payload { parts: self.parts, bytes: self.bytes, order: self.order }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gridrpc_shm::Passing;
 use gridrpc_shm::borrowed::{Borrowed, Mapped};
 use gridrpc_shm::segment::{FIRST_OF_ARRAYS, Left, Lent, Segment};
-use gridrpc_wire::{Lease, Message, Place, Section, Sections, WireError};
+use gridrpc_wire::{Lease, Message, Order, Place, Section, Sections, WireError};
 
 use crate::buffers::{Held, Sink, Source};
 use crate::{LinkError, Push, Stream};
@@ -69,12 +69,20 @@ pub enum Outgoing {
 pub trait Keeps: std::fmt::Debug + Send + Sync {}
 
 /// A payload ready to be sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Payload {
     /// Its sections.
     pub parts: Vec<Outgoing>,
     /// Number of bytes to transfer.
     pub bytes: u64,
+    /// Byte order of the numbers in its sections, which the frame that names them has.
+    pub order: Order,
+}
+
+impl Default for Payload {
+    fn default() -> Payload {
+        Payload { parts: Vec::new(), bytes: 0, order: Order::NATIVE }
+    }
 }
 
 /// Announces a segment that is new to the receiver.

@@ -108,6 +108,7 @@ impl Arguments {
                 (Kind::Scalar(_), Value::Int(value)) => {
                     self.scalars.set(index, Scalar::Int(*value));
                 }
+                (Kind::Scalar(_), Value::Array(array)) => make_native(array, sections, order),
                 (Kind::Array { element, .. }, Value::Array(array)) => {
                     make_native(array, sections, order);
                     let section = sections.get(usize::from(array.section));
@@ -327,10 +328,14 @@ pub(super) fn make_native(array: &Array, sections: &mut [Incoming], order: Order
     if order == Order::NATIVE {
         return;
     }
-    if let Some(section) = sections.get_mut(usize::from(array.section)) {
-        let mut bytes = section.bytes().to_vec();
-        array.dtype.make_native(order, &mut bytes);
-        *section = Incoming::Bytes(bytes);
+    match sections.get_mut(usize::from(array.section)) {
+        Some(Incoming::Bytes(bytes)) => array.dtype.make_native(order, bytes),
+        Some(section) => {
+            let mut bytes = section.bytes().to_vec();
+            array.dtype.make_native(order, &mut bytes);
+            *section = Incoming::Bytes(bytes);
+        }
+        None => {}
     }
 }
 

@@ -223,7 +223,7 @@ fn arguments(
                 None => {
                     // SAFETY: the function gives a text, or NULL.
                     let text = unsafe { text(pointer.cast()) };
-                    payload.add(&encode_texts(&[text])).map_err(failed)?;
+                    payload.add(&encode_texts(&[text], Order::NATIVE)).map_err(failed)?;
                     sections += 1;
                     Value::Bytes(sections - 1)
                 }
@@ -231,7 +231,7 @@ fn arguments(
             Kind::Array { element: Type::String, .. } => {
                 // SAFETY: the function gives as many texts as its interface says.
                 let texts = unsafe { texts(pointer.cast(), shape.count()) };
-                payload.add(&encode_texts(&texts)).map_err(failed)?;
+                payload.add(&encode_texts(&texts, Order::NATIVE)).map_err(failed)?;
                 sections += 1;
                 Value::Bytes(sections - 1)
             }

@@ -89,7 +89,8 @@ fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Re
                 (!pointer.is_null())
                     .then(|| unsafe { CStr::from_ptr(*pointer) }.to_bytes().to_vec())
             };
-            let encoded = encode_texts(&texts.now().iter().map(text).collect::<Vec<_>>());
+            let encoded =
+                encode_texts(&texts.now().iter().map(text).collect::<Vec<_>>(), Order::NATIVE);
             // They are freed with the arguments.
             *place = Backing::Texts(texts);
             payload.add(&encoded)
@@ -99,7 +100,7 @@ fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Re
                 .iter_mut()
                 .map(|file| file.as_mut().map(CallFile::content).transpose())
                 .collect();
-            payload.add(&encode_texts(&contents?))
+            payload.add(&encode_texts(&contents?, Order::NATIVE))
         }
         Backing::None | Backing::Scalar(_) | Backing::Section(_) => payload.add(&[]),
     }

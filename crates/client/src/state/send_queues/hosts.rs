@@ -262,7 +262,7 @@ impl HostsOut {
         if let Some(context) = call.trace_context() {
             out.up.push(&Message::Trace { call: id.0, context })?;
         }
-        out.up.push_with(&message, streams)?;
+        out.up.push_in(payload.order, &message, streams)?;
         out.sent += 1;
         if let Some(on) = on {
             out.for_guests.insert(id.0, on);

@@ -383,7 +383,7 @@ fn push_payload(
     let mut to = up.pushing();
     push_releases(&returned, &mut to)?;
     payload.announce(&mut to, |segment| is_new(segments, told, worker, segment))?;
-    to.push(message)?;
+    to.push_in(payload.order, message)?;
     payload.push_streams(&mut to)
 }
 
