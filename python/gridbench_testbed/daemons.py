@@ -202,9 +202,9 @@ class Daemons:
                     found.append(int(process.name))
         return found
 
-    def _until(self, condition: Callable[[], object], what: str) -> None:
+    def _until(self, condition: Callable[[], object], what: str, timeout: float = PATIENCE) -> None:
         """Wait. Raises RuntimeError if a daemon ends, TimeoutError with `what` after a timeout."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + timeout
         while not condition():
             self.check()
             if time.monotonic() > end:

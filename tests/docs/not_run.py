@@ -230,6 +230,13 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         " --out runs/links": NotRun(_LINPACK),
         "gridbench linpack --sizes 1000,5000,10000 --threads 2 --client-speed 5%,25%"
         " --out runs/large": NotRun(_LINPACK),
+        "gridbench linpack --paths socket,socket+big-endian --languages Python --out runs/orders": (
+            NotRun(_LINPACK)
+        ),
+        "pip install grpcio": NotRun(_DOWNLOADS),
+        "gridbench engines install ray-serve": NotRun(_DOWNLOADS),
+        "gridbench linpack clients --servers gridrpc,grpc,ray-serve --clients 1,4"
+        " --out runs/servers": NotRun(_LINPACK_CLIENTS),
         "gridbench linpack clients --clients 1,4 --sizes 600 --duration 20 --out runs/clients": (
             NotRun(_LINPACK_CLIENTS)
         ),

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.linpack.document import LinpackAnswer, answer_values, document_of, headline, notices
-from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, series_of
+from gridbench.linpack.document import answer_values, document_of, headline, notices
+from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, LinpackAnswer, series_of
 from gridbench.linpack.options import LinpackParameters, LinpackPath, Speed, link_of
 from gridbench.linpack.record import (
     FORM,

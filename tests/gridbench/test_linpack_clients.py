@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import cycle, pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -21,10 +23,16 @@ import gridrpc
 from clients_cases import HEADER, QUIET, call_of, case_of, sample_of, steady, write_folder
 from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.linpack.clients.client import ClientOrder, LinpackClient
+from gridbench.linpack.clients.client import (
+    CallFailed,
+    CallTimes,
+    ClientOrder,
+    LinpackClient,
+    LinpackConnection,
+)
 from gridbench.linpack.clients.document import document_of
 from gridbench.linpack.clients.experiment import ClientsExperiment
-from gridbench.linpack.clients.observation import with_enqueue
+from gridbench.linpack.clients.observation import AuditLog, with_enqueue
 from gridbench.linpack.clients.paper import call_seconds, findings, paper_cells
 from gridbench.linpack.clients.record import (
     ClientsCase,
@@ -36,7 +44,6 @@ from gridbench.linpack.clients.record import (
     is_flat,
 )
 from gridbench.linpack.options import ClientsParameters
-from gridbench.linpack.solve import RemoteSolver
 from gridbench.pages.markdown import markdown
 from gridbench.pages.render import page
 from gridbench.pages.terminal import print_document
@@ -44,6 +51,9 @@ from gridbench.results.table import measures_of
 from gridbench.statistics.interval import Interval
 from judging import DISTURBED, judged, outcomes
 from running import REPOSITORY
+
+if TYPE_CHECKING:
+    from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 OPERATIONS = 2 / 3 * 600**3 + 2 * 600**2  # 144.72 million
 BYTES = 8 * 600**2 + 20 * 600
@@ -147,85 +157,83 @@ def test_memory_that_goes_up_and_down_does_not_grow() -> None:
 # ---- When the server accepted a call
 
 
-def test_entries_of_the_audit_log_find_their_calls() -> None:
-    calls = [replace(call_of(n, 1.0 * n, 2.0), enqueue=None) for n in range(3)]
-    accepted = [(2.01, 3.9), (0.02, 1.85), (1.03, 2.85)]  # begun and ended, in any order
-    found = with_enqueue(calls, accepted, 0.0)
-    assert [call.enqueue for call in found] == [0.02, 1.03, 2.01]
-    assert [call.client for call in found] == [0, 1, 2]
+def test_the_time_of_the_audit_log_is_within_the_client_s_stamps() -> None:
+    call = replace(call_of(0, 1.0, 1.0), enqueue=None)  # the function runs from 1.1 s on
+    assert with_enqueue(call, 1.05).enqueue == 1.05
+    assert with_enqueue(call, 0.95).enqueue == 1.0
+    assert with_enqueue(call, 1.15).enqueue == 1.1
+    assert with_enqueue(call, None).enqueue is None
+    assert with_enqueue(replace(call, dequeue=None), 1.05).enqueue is None
 
 
-def test_an_entry_that_fits_no_call_leaves_it_unknown() -> None:
-    calls = [replace(call_of(0, 1.0, 1.0), enqueue=None)]
-    for entry in ((0.5, 2.0), (1.5, 2.0), (1.05, 1.5)):  # too early, too late, over too soon
-        assert with_enqueue(calls, [entry], 0.0)[0].enqueue is None
-    # Within the error of the clocks, it cannot be before the submit or after the dequeue.
-    assert with_enqueue(calls, [(0.95, 2.0)], 0.1)[0].enqueue == 1.0
-    assert with_enqueue(calls, [(1.15, 2.0)], 0.1)[0].enqueue == 1.1
-
-
-def test_of_calls_that_an_entry_fits_the_nearest_has_it() -> None:
-    long, short = (replace(call_of(n, 0.0, 4.0 - 2 * n), enqueue=None) for n in range(2))
-    found = with_enqueue([long, short], [(0.01, 1.81), (0.02, 3.61)], 0.0)
-    assert [call.enqueue for call in found] == [0.02, 0.01]
+def test_entries_of_the_audit_log_are_found_by_their_traces(tmp_path: Path) -> None:
+    file = tmp_path / "state" / "audit.jsonl"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"event": "end", "trace": "early"}) + "\n")
+    audit = AuditLog(cast("GridrpcServer", SimpleNamespace(folder=tmp_path)))
+    now = datetime.now(UTC).isoformat()
+    start = time.monotonic()
+    entries: list[dict[str, object]] = [
+        {"event": "connect", "time": now},
+        {"event": "end", "time": now, "seconds": 0.25, "outcome": "ok", "trace": "one"},
+        {"event": "end", "time": now, "seconds": 0.25, "outcome": "ok"},
+        {"event": "end", "time": now, "seconds": 0.75, "outcome": "ok", "trace": "two"},
+    ]
+    with file.open("a") as log:
+        log.writelines(json.dumps(one) + "\n" for one in entries)
+        log.write('{"event":"end","trace":"half')
+    accepted, error = audit.accepted(start, {"one", "two"})
+    assert set(accepted) == {"one", "two"}
+    assert accepted["one"] - accepted["two"] == pytest.approx(0.5, abs=1e-5)
+    assert -0.5 < accepted["one"] < 0
+    assert 0 <= error < 0.1
 
 
 # ---- A client
 
 
-class FakeCall:
-    """A call that is answered at once."""
-
-    profile = SimpleNamespace(calc_in=0.0, calc_out=0.0, clock_error=0.25)
-
-    def cancel(self) -> None:
-        """It is gone."""
-
-
-class FakeSolver:
-    """Solver whose calls take `seconds` and end in the given ways."""
+class FakeConnection(LinpackConnection):
+    """Calls that take `seconds` and end in the given ways."""
 
     def __init__(self, endings: Sequence[object], seconds: float = 0.0) -> None:
-        self.b = np.ones(2)
-        self.x = np.full(2, 0.5)
-        self.info = 0
+        super().__init__(np.eye(2), np.full(2, 0.5))
         self._endings = cycle(endings)
         self._seconds = seconds
 
-    def submit(self) -> FakeCall:
-        return FakeCall()
-
-    def take(self, call: FakeCall, timeout: float) -> None:
-        assert (call.profile.clock_error, timeout) == (0.25, 300.0)
+    def call(self, timeout: float) -> CallTimes:
+        assert timeout == 300.0
         time.sleep(self._seconds)
         ending = next(self._endings)
         if isinstance(ending, Exception):
             raise ending
         self.x[...] = ending
+        return CallTimes(0.0, 0.0, clock_error=0.25, trace="00-1-2-00")
 
 
-def client_of(solver: FakeSolver, step: float, probability: float = 1.0) -> LinpackClient:
+def client_of(remote: FakeConnection, step: float, probability: float = 1.0) -> LinpackClient:
     order = ClientOrder(
-        client=3, server="", step=step, phase=0.0, probability=probability, seed="1", timeout=300.0
-    )
-    return LinpackClient(order, cast("RemoteSolver", solver))
+        client=3, server="gridrpc", address="", step=step, phase=0.0, probability=probability,
+        seed="1", timeout=300.0,
+    )  # fmt: skip
+    return LinpackClient(order, remote)
 
 
 def test_a_client_says_how_each_call_ended() -> None:
-    solver = FakeSolver([0.5, 0.6, gridrpc.WorkerLost("gone"), TimeoutError()])
+    endings = [0.5, 0.6, gridrpc.WorkerLost("gone"), CallFailed("refused"), TimeoutError()]
     start = time.monotonic()
-    calls = client_of(solver, 0.01).run(start, start + 1.0)[:4]
-    assert [call["ending"] for call in calls] == ["ok", "wrong", "error", "lost"]
-    assert [call.get("why", "") for call in calls] == ["", "", "gone", "no result after 300 s"]
-    assert ["complete" in call for call in calls] == [True, True, True, False]
-    assert ["dequeue" in call for call in calls] == [True, True, False, False]
+    calls = client_of(FakeConnection(endings), 0.01).run(start, start + 1.0)[:5]
+    assert [call["ending"] for call in calls] == ["ok", "wrong", "error", "error", "lost"]
+    told = ["", "", "gone", "refused", "no result after 300 s"]
+    assert [call.get("why", "") for call in calls] == told
+    assert ["complete" in call for call in calls] == [True, True, True, True, False]
+    assert ["dequeue" in call for call in calls] == [True, True, False, False, False]
     assert {call["client"] for call in calls} == {3}
-    assert calls[0]["clock_error"] == 0.25
+    assert (calls[0]["clock_error"], calls[0]["trace"]) == (0.25, "00-1-2-00")
 
 
 def test_steps_that_come_during_a_call_are_left_out() -> None:
     start = time.monotonic()
-    calls = client_of(FakeSolver([0.5], seconds=0.25), 0.1).run(start, start + 0.8)
+    calls = client_of(FakeConnection([0.5], seconds=0.25), 0.1).run(start, start + 0.8)
     # At 0, 0.3 and 0.6 s, or later where the machine is busy, but at a step in any case.
     assert 1 <= len(calls) <= 3
     assert calls[0]["submit"] < 0.25
@@ -235,7 +243,7 @@ def test_steps_that_come_during_a_call_are_left_out() -> None:
 
 def test_a_client_calls_with_its_probability() -> None:
     start = time.monotonic()
-    calls = client_of(FakeSolver([0.5]), 0.001, probability=0.25).run(start, start + 0.5)
+    calls = client_of(FakeConnection([0.5]), 0.001, probability=0.25).run(start, start + 0.5)
     assert len(calls) < 250
 
 

@@ -6,14 +6,22 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
+from gridbench.engines.environments import environment
+from gridbench.errors import InputError
+from gridbench.linpack import servers
+from gridbench.linpack.clients.client import CallFailed, PeerConnection, connected
 from gridbench.linpack.clients.record import FORM, ClientsCase
+from gridbench.linpack.servers import PeerName, PeerServer
+from gridbench.linpack.solve import residual, system
 from judging import judged
 from running import DEADLINE, PROGRAM, Run, cmdline, until
 
@@ -32,6 +40,11 @@ def cases(folder: Path) -> list[ClientsCase]:
 def well(done: subprocess.CompletedProcess[str]) -> None:
     # 3: other tests disturbed all cases.
     assert done.returncode in (0, 3), done.stdout + done.stderr
+
+
+def is_installed(engine: str) -> bool:
+    known = environment(engine)
+    return known is not None and known.state().kind == "installed"
 
 
 @contextmanager
@@ -133,10 +146,94 @@ def test_a_server_that_is_killed_is_replaced(tmp_path: Path, environment: dict[s
     ]  # fmt: skip
 
 
+# ---- Other servers
+
+
+def test_grpc_stands_beside_gridrpc_on_the_same_calls(gridbench: Run, tmp_path: Path) -> None:
+    options = ("--servers", "gridrpc,grpc", "--clients", "2", "--rounds", "1")
+    well(gridbench(*QUICK, *options, "--step", "0.3", "--duration", "3"))
+    found = cases(tmp_path)
+    keys = [(one.server, one.policy, one.status) for one in found]
+    assert keys == [
+        ("gridrpc", "all", "done"), ("gridrpc", "one", "done"),
+        ("grpc", "all", "done"), ("grpc", "one", "done"),
+    ]  # fmt: skip
+    for one in found:
+        assert {call.client for call in one.calls} == {0, 1}
+        for call in one.calls:
+            assert call.ending == "ok"
+            assert call.dequeue is not None
+            assert call.returned is not None
+            assert call.submit <= call.dequeue <= call.returned <= (call.complete or 0)
+            # Only gridrpc's server says when it accepted a call.
+            assert (call.enqueue is None) == (one.server == "grpc")
+    assert "gRPC (Python)" in (tmp_path / "out" / "report.html").read_text()
+    rules = judged(tmp_path / "out")
+    assert {name for name, rule in rules.items() if rule.outcome == "broken"} <= set(OF_LOAD)
+
+
+@contextmanager
+def peer(name: PeerName, n: int = 30) -> Iterator[tuple[PeerServer, PeerConnection]]:
+    a, b = system(n)
+    with PeerServer(name, 1, 1) as server, connected(name, server.address, a, b) as remote:
+        assert isinstance(remote, PeerConnection)
+        yield server, remote
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "grpc",
+        pytest.param(
+            "ray-serve",
+            marks=pytest.mark.skipif(
+                not is_installed("ray-serve"),
+                reason="install it: gridbench engines install ray-serve",
+            ),
+        ),
+    ],
+)
+def test_other_servers_solve_and_say_what_is_wrong(name: PeerName) -> None:
+    with peer(name) as (server, remote):
+        before = time.monotonic()
+        times = remote.call(60.0)
+        assert before <= times.dequeue <= times.returned <= time.monotonic()
+        assert residual(remote.a, remote.b, remote.x) < 16
+        singular = np.zeros_like(remote.a)
+        remote.body = singular.tobytes() + remote.b.tobytes()
+        remote.call(60.0)
+        assert remote.info == 1
+        for body in (b"", b"x" * 15, remote.body[:-1], remote.body[:-8]):
+            remote.body = body
+            with pytest.raises(CallFailed, match=f"{len(body)} bytes are no square matrix"):
+                remote.call(60.0)
+        os.kill(server.pid, signal.SIGKILL)
+        with pytest.raises(CallFailed):
+            until(lambda: remote.call(60.0) and False)
+
+
+def test_a_call_of_grpc_that_takes_too_long_is_lost() -> None:
+    with peer("grpc", n=600) as (_, remote):
+        remote.call(60.0)
+        with pytest.raises(TimeoutError):
+            remote.call(1e-4)
+
+
+def test_a_server_with_other_threads_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    # OpenBLAS has at most as many threads as it was built for.
+    with pytest.raises(RuntimeError, match=r"the solver has \d+ threads, not 100000"):
+        PeerServer("grpc", 1, 100_000)
+    monkeypatch.setattr(servers, "find_spec", lambda _: None)
+    with pytest.raises(InputError, match="gRPC for Python is not installed") as error:
+        PeerServer("grpc", 1, 1)
+    assert "pip install grpcio" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("--steps", "scaled"), "the paper has no time for n = 100, so its step cannot be scaled"),
+        (("--servers", "corba"), "--servers: must be one of gridrpc, grpc, ray-serve, not `corba`"),
         (("--policies", "two"), "--policies: must be one of all, one, not `two`"),
         (("--probability", "0"), "--probability: must be above 0 and up to 1, not `0`"),
         (("--clients", "0"), "--clients"),

@@ -34,9 +34,11 @@ from gridbench.linpack.servers import (
     memory_needed,
     run_client,
 )
+from gridbench.machine.processors import available_count
 from gridbench.process.interrupt import Interrupt
 from gridbench.schema import read_parameters
 from gridbench_testbed.links.shaped_link import ShapedLink
+from gridbench_testbed.services.gridrpc_server import GridrpcServer
 from running import PROGRAM, Run, until
 
 ONCE = SolveOrder(calls=1, seconds=0.0, limit=100.0)
@@ -78,6 +80,13 @@ def test_systems_are_solved(running: LinpackServers, client: str, path: str) -> 
         assert 0 < one.calculation <= one.seconds
 
 
+@pytest.mark.parametrize("path", ["socket+big-endian", "tcp+big-endian", "tls+big-endian"])
+def test_servers_convert_the_byte_order(running: LinpackServers, path: str) -> None:
+    # Small arrays are in the frame of the call, and large ones behind it.
+    for n in (7, 400):
+        assert wrong_solution(solves_of(running, case_of("Python", path, n=n))) == ""
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("path", [LOCAL, "socket"])
 def test_a_singular_matrix_is_told(running: LinpackServers, client: str, path: str) -> None:
@@ -99,6 +108,24 @@ def test_a_wrong_leading_dimension_is_refused(running: LinpackServers) -> None:
     assert wrong_solution([Solve(seconds=1, calculation=1, info=int(info), residual=0)]) == (
         "dgesv refused argument 4"
     )
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_system_above_the_limit_of_a_server_is_told(
+    programs: LinpackPrograms, client: str
+) -> None:
+    with GridrpcServer([programs.module], available_count()) as server:
+        server.stop()
+        config = server.folder / "server.toml"
+        config.write_text(f"{config.read_text()}[everyone]\nbytes = '1 MiB'\n")
+        server.start()
+        place = LinpackServers(programs, {}, workers=1, threads=1)
+        variables = {**place.variables(LOCAL), "GRIDRPC_SERVERS": server.socket}
+        # 8 n^2 bytes are 0.9 MiB and 1.1 MiB.
+        small, large = (case_of(client, "socket", n=n) for n in (344, 380))
+        assert wrong_solution(run_client(small, place, variables, ONCE)[0]) == ""
+        with pytest.raises(ClientFailed, match=r"limit `bytes` .* 1048576 may be held"):
+            run_client(large, place, variables, ONCE)
 
 
 def test_a_server_with_other_threads_is_refused(programs: LinpackPrograms) -> None:
@@ -229,6 +256,22 @@ def test_results_have_a_page_rules_and_a_model(gridbench: Run, tmp_path: Path) -
     assert rules["complete"] == rules["correct"] == "kept"
     again = gridbench(*SMALL)
     assert f"{CASES} of {CASES} cases" in again.stderr + again.stdout
+
+
+def test_the_cost_of_another_byte_order_is_shown(gridbench: Run, tmp_path: Path) -> None:
+    words = ("linpack", "--sizes", "40,200", "--rounds", "1", "--client-speed", "50%")
+    paths = ("--paths", "socket,socket+big-endian", "--accept-load", "--out", "orders")
+    refused = gridbench(*words, *paths, "--languages", "C")
+    assert refused.returncode == 2
+    assert "only the client in Python sends numbers as socket+big-endian" in refused.stderr
+    done = gridbench(*words, *paths, "--json")
+    assert done.returncode in (0, 3), done.stderr
+    found = json.loads(done.stdout)["cases"]
+    assert {one["status"] for one in found} == {"done"}
+    foreign = {one["client"] for one in found if one["path"] == "socket+big-endian"}
+    assert foreign == {"Python"}
+    page = (tmp_path / "orders" / "report.html").read_text()
+    assert "Conversion of the byte order" in page
 
 
 def test_an_interrupted_benchmark_resumes(gridbench: Run, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ EXCEPTIONS = {
     "--policies": ("default meaning", "of servers in `linpack clients`, else of clients"),
     "--profile": ("default", "`simulate` needs a system, and `advise` has engines"),
     "--rounds": ("value default meaning", "`sync` and `data` run a fixed number"),
+    "--servers": ("default meaning", "kinds in `linpack clients`, numbers in `placement`"),
     "--sizes": ("default meaning", "each grid has its own"),
     "--tasks": ("default", "of a simulation, a run or a list"),
     "--warm": ("default meaning", "clients of `crossover` only read"),

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gridbench.errors import InputError
 from gridbench.formats import NOTHING, amount, counted, duration, percent, signed_percent, whole
 from gridbench.jsonl_store import Header
 from gridbench.linpack.model_kind import (
     COMMUNICATION,
     COMPUTATION,
+    LinpackAnswer,
     LinpackSeries,
     SizeCase,
     series_of,
 )
-from gridbench.linpack.record import LOCAL, LinpackCase, operations, transferred
+from gridbench.linpack.record import BIG_ENDIAN, LOCAL, LinpackCase, operations, transferred
 from gridbench.machine.judgement import disturbed, disturbed_count, sentence
 from gridbench.model.cost_model import TOTAL, CostModel
 from gridbench.model.formula import times
@@ -38,15 +37,12 @@ from gridbench.pages.document import (
 )
 from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
 from gridbench.provisional import busy_in, marked
-from gridbench.statistics.crossing import Crossing, crossing, kind_of
+from gridbench.statistics.crossing import Crossing
 from gridbench.statistics.interval import Interval
 
 _PREDICTED = "dash"
 _STEPS = 24
 """Points of a line that a model draws."""
-_SMALLEST, _BEYOND = 10.0, 2.0
-"""Models look for the size from which on the server is faster from this one to so many times the
-largest that was measured."""
 _NAMED = 5
 """Number of failed or skipped cases that a notice names."""
 _NOT_COUNTED = "*"
@@ -56,85 +52,6 @@ _LIMITS = {
     "stopping": "by stopping it each time that it had used its share, as no control group with a"
     " quota could be made",
 }
-
-
-@dataclass
-class LinpackAnswer:
-    """What the cases show."""
-
-    series: Sequence[LinpackSeries]
-
-    @cached_property
-    def models(self) -> dict[str, CostModel]:
-        """By the names of series; without those of too few sizes."""
-        found = {}
-        for one in self.series:
-            try:
-                found[one.told] = one.subject.fit(test=True)
-            except InputError:
-                continue
-        return found
-
-    @property
-    def remote(self) -> list[LinpackSeries]:
-        """What servers solved."""
-        return [one for one in self.series if not one.local]
-
-    @property
-    def clients(self) -> list[str]:
-        """All of them, slowed ones as well."""
-        return list(dict.fromkeys(one.who for one in self.series))
-
-    @property
-    def paths(self) -> list[str]:
-        """To servers."""
-        return list(dict.fromkeys(one.path for one in self.remote))
-
-    @property
-    def sizes(self) -> list[int]:
-        """Orders of matrices."""
-        return sorted({case.n for one in self.series for case in one.cases})
-
-    def of(self, client: str) -> list[LinpackSeries]:
-        """What a client solved itself, and over each path."""
-        return [one for one in self.series if one.who == client]
-
-    def overtaking(self, client: str, path: str) -> Overtaking | None:
-        """Where the server is faster than a client; None if too little was measured."""
-        local = next((one for one in self.of(client) if one.local), None)
-        remote = next((one for one in self.of(client) if one.path == path), None)
-        if local is None or remote is None:
-            return None
-        measured = crossing(local.times, remote.times)
-        if measured is None:
-            return None
-        ours, theirs = self.models.get(local.told), self.models.get(remote.told)
-        predicted = _predicted(ours, theirs) if ours and theirs else None
-        return Overtaking(client, path, measured, predicted)
-
-
-@dataclass(frozen=True, slots=True)
-class Overtaking:
-    """From which size on the server is faster."""
-
-    client: str
-    path: str
-    measured: Crossing
-    predicted: Crossing | None
-    """By the models of both."""
-
-
-def _predicted(local: CostModel, remote: CostModel) -> Crossing:
-    largest = _BEYOND * min(model.measured["n"].high for model in (local, remote))
-    places = [float(n) for n in np.geomspace(_SMALLEST, largest, 1000)]
-
-    def seconds(model: CostModel, n: float) -> float:
-        return model.expect({"n": n}).total
-
-    faster = [seconds(remote, n) < seconds(local, n) for n in places]
-    kind, number, several = kind_of(faster)
-    at = places[number]
-    return Crossing(kind, at, at, at, several)
 
 
 # ---- Sentences
@@ -202,7 +119,7 @@ def notices(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
         for limit in dict.fromkeys(one.limit for one in answer.series)
         if limit
     ]
-    if any("+" in path for path in answer.paths):
+    if any("+" in path.removesuffix(BIG_ENDIAN) for path in answer.paths):
         told.append(
             "Round-trip times of links come from a relay that delays bytes, not packets, so TCP"
             " reaches the rate sooner than over a long line."
@@ -260,6 +177,38 @@ def sizes_table(
     ]
     paths = dict.fromkeys(one.path for one in series)
     return table_of([*columns, *(Column(path, column(path)) for path in paths)], keys)
+
+
+def byte_orders_table(answer: LinpackAnswer) -> Table:
+    """What it costs that the server converts the byte order, for each client, path and size."""
+    known = {(one.who, one.path, case.n): case for one in answer.remote for case in one.cases}
+    rows = [
+        (who, path, plain, foreign)
+        for (who, path, n), foreign in known.items()
+        if path.endswith(BIG_ENDIAN)
+        and (plain := known.get((who, path.removesuffix(BIG_ENDIAN), n)))
+    ]
+
+    def more(plain: SizeCase, foreign: SizeCase) -> float:
+        return foreign.seconds.value - plain.seconds.value
+
+    columns: list[Column[tuple[str, str, SizeCase, SizeCase]]] = [
+        Column("client", lambda row: row[0], words=True),
+        Column("path", lambda row: row[1].removesuffix(BIG_ENDIAN), words=True),
+        Column("n", lambda row: row[2].n),
+        Column("this byte order", lambda row: duration(row[2].seconds.value)),
+        Column("big-endian", lambda row: duration(row[3].seconds.value)),
+        Column("difference", lambda row: signed_percent(more(*row[2:]) / row[2].seconds.value)),
+        Column(
+            "conversion",
+            lambda row: (
+                amount(transferred(row[2].n) / more(*row[2:]), "bytes/s")
+                if more(*row[2:]) > 0
+                else NOTHING
+            ),
+        ),
+    ]
+    return table_of(columns, rows)
 
 
 def models_table(answer: LinpackAnswer) -> Table:
@@ -496,6 +445,19 @@ def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
                         sizes_table(answer.remote, "bytes/s", lambda case: case.throughput),
                         folded=True,
                     ),
+                    *(
+                        [
+                            TableBlock(
+                                "Conversion of the byte order",
+                                byte_orders_table(answer),
+                                "The matrix travels in big-endian order, and the server converts"
+                                " it. The rate is that of the bytes over the additional time.",
+                                media=EVERYWHERE,
+                            )
+                        ]
+                        if any(path.endswith(BIG_ENDIAN) for path in answer.paths)
+                        else []
+                    ),
                 ],
             ),
             Section(
@@ -527,39 +489,4 @@ def document_of(header: Header, records: Sequence[LinpackCase]) -> Document:
 def answer_values(records: Sequence[LinpackCase]) -> dict[str, Any]:
     """Sentences, sizes from which on servers are faster, and models."""
     answer = LinpackAnswer(series_of(records))
-    found = [
-        one
-        for client in answer.clients
-        for path in answer.paths
-        if (one := answer.overtaking(client, path))
-    ]
-    return {
-        "sentences": headline(answer, records),
-        "overtaking": [
-            {
-                "client": one.client,
-                "path": one.path,
-                "measured": _crossing(one.measured),
-                "predicted": one.predicted and _crossing(one.predicted),
-            }
-            for one in found
-        ],
-        "models": [
-            {
-                "of": model.name,
-                "estimates": [asdict(one) for one in model.estimates],
-                "spread": model.spread,
-            }
-            for model in answer.models.values()
-        ],
-    }
-
-
-def _crossing(found: Crossing) -> dict[str, Any]:
-    from_or_up_to = found.kind in {"from", "up to"}
-    return {
-        "kind": found.kind,
-        "n": found.at if from_or_up_to else None,
-        "low": found.low if from_or_up_to and np.isfinite(found.low) else None,
-        "high": found.high if from_or_up_to and np.isfinite(found.high) else None,
-    }
+    return {"sentences": headline(answer, records), **answer.values()}

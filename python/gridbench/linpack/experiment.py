@@ -12,6 +12,7 @@ from gridbench.formats import amount, size
 from gridbench.linpack import result_kind
 from gridbench.linpack.options import LinpackParameters
 from gridbench.linpack.record import (
+    BIG_ENDIAN,
     FORM,
     LOCAL,
     LinpackCase,
@@ -80,6 +81,7 @@ class LinpackExperiment(Experiment[PlannedLinpackCase, LinpackCase]):
                 PlannedLinpackCase(client=client, path=path, n=n, speed=speed, repeat=repeat)
                 for client in own.languages
                 for path in (LOCAL, *own.paths)
+                if client == "Python" or not path.endswith(BIG_ENDIAN)
                 for n in own.sizes
                 for speed in (1.0, *own.speeds)
             ]

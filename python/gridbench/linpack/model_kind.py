@@ -11,13 +11,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from gridbench.errors import InputError
 from gridbench.formats import share_given
 from gridbench.linpack.options import LOOPBACK, link_of
 from gridbench.linpack.record import (
+    BIG_ENDIAN,
     FORM,
     LOCAL,
     ClientLanguage,
@@ -27,11 +32,12 @@ from gridbench.linpack.record import (
     transferred,
 )
 from gridbench.machine.judgement import disturbed
-from gridbench.model.cost_model import CostSubject
+from gridbench.model.cost_model import CostModel, CostSubject
 from gridbench.model.formula import Cost, Formula, FormulaPart, MeasuredCase
 from gridbench.model.kind import FittedModel, ModelParameter, ModelSubjects
 from gridbench.model.saved import cost_models
 from gridbench.model.saved import cost_record as to_record
+from gridbench.statistics.crossing import Crossing, crossing, kind_of
 from gridbench.statistics.interval import Interval, measured
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
@@ -180,12 +186,140 @@ def series_of(records: Iterable[LinpackCase]) -> list[LinpackSeries]:
     ]
 
 
-def _place_of(path: str) -> tuple[int, float]:
+def _place_of(path: str) -> tuple[int, float, str]:
     """What orders paths: those on this machine, then links from the fastest."""
     if path == LOCAL:
-        return -1, 0.0
-    link = link_of(path)
-    return (LOOPBACK.index(path), 0.0) if link is None else (len(LOOPBACK), -link.rate)
+        return -1, 0.0, path
+    link, way = link_of(path), path.removesuffix(BIG_ENDIAN)
+    place = (LOOPBACK.index(way), 0.0) if link is None else (len(LOOPBACK), -link.rate)
+    return *place, path
+
+
+# ---- What the cases show
+
+_SMALLEST, _BEYOND = 10.0, 2.0
+"""Models look for the size from which on the server is faster from this one to so many times the
+largest that was measured."""
+
+
+@dataclass
+class LinpackAnswer:
+    """What the cases show."""
+
+    series: Sequence[LinpackSeries]
+
+    @cached_property
+    def models(self) -> dict[str, CostModel]:
+        """By the names of series; without those of too few sizes."""
+        found = {}
+        for one in self.series:
+            try:
+                found[one.told] = one.subject.fit(test=True)
+            except InputError:
+                continue
+        return found
+
+    @property
+    def remote(self) -> list[LinpackSeries]:
+        """What servers solved."""
+        return [one for one in self.series if not one.local]
+
+    @property
+    def clients(self) -> list[str]:
+        """All of them, slowed ones as well."""
+        return list(dict.fromkeys(one.who for one in self.series))
+
+    @property
+    def paths(self) -> list[str]:
+        """To servers."""
+        return list(dict.fromkeys(one.path for one in self.remote))
+
+    @property
+    def sizes(self) -> list[int]:
+        """Orders of matrices."""
+        return sorted({case.n for one in self.series for case in one.cases})
+
+    def of(self, client: str) -> list[LinpackSeries]:
+        """What a client solved itself, and over each path."""
+        return [one for one in self.series if one.who == client]
+
+    def overtaking(self, client: str, path: str) -> Overtaking | None:
+        """Where the server is faster than a client; None if too little was measured."""
+        local = next((one for one in self.of(client) if one.local), None)
+        remote = next((one for one in self.of(client) if one.path == path), None)
+        if local is None or remote is None:
+            return None
+        found = crossing(local.times, remote.times)
+        if found is None:
+            return None
+        ours, theirs = self.models.get(local.told), self.models.get(remote.told)
+        predicted = _predicted(ours, theirs) if ours and theirs else None
+        return Overtaking(client, path, found, predicted)
+
+    def values(self) -> dict[str, Any]:
+        """Sizes from which on servers are faster, and models, for JSON."""
+        found = [
+            one
+            for client in self.clients
+            for path in self.paths
+            if (one := self.overtaking(client, path))
+        ]
+        return {
+            "overtaking": [
+                {
+                    "client": one.client,
+                    "path": one.path,
+                    "measured": _crossing_values(one.measured),
+                    "predicted": one.predicted and _crossing_values(one.predicted),
+                }
+                for one in found
+            ],
+            "models": [
+                {
+                    "of": model.name,
+                    "estimates": [asdict(one) for one in model.estimates],
+                    "spread": model.spread,
+                }
+                for model in self.models.values()
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaking:
+    """From which size on the server is faster."""
+
+    client: str
+    path: str
+    measured: Crossing
+    predicted: Crossing | None
+    """By the models of both."""
+
+
+def _predicted(local: CostModel, remote: CostModel) -> Crossing:
+    largest = _BEYOND * min(model.measured["n"].high for model in (local, remote))
+    places = [float(n) for n in np.geomspace(_SMALLEST, largest, 1000)]
+
+    def seconds(model: CostModel, n: float) -> float:
+        return model.expect({"n": n}).total
+
+    faster = [seconds(remote, n) < seconds(local, n) for n in places]
+    kind, number, several = kind_of(faster)
+    at = places[number]
+    return Crossing(kind, at, at, at, several)
+
+
+def _crossing_values(found: Crossing) -> dict[str, Any]:
+    from_or_up_to = found.kind in {"from", "up to"}
+    return {
+        "kind": found.kind,
+        "n": found.at if from_or_up_to else None,
+        "low": found.low if from_or_up_to and np.isfinite(found.low) else None,
+        "high": found.high if from_or_up_to and np.isfinite(found.high) else None,
+    }
+
+
+# ---- As a kind of model
 
 
 def read(folders: Sequence[Path]) -> ModelSubjects:

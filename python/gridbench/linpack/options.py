@@ -12,8 +12,14 @@ import click
 from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.links.options import LINK_RATE
-from gridbench.linpack.clients.record import POLICIES, CorePolicy, StepKind
-from gridbench.linpack.record import ClientLanguage
+from gridbench.linpack.clients.record import (
+    POLICIES,
+    SERVERS,
+    CorePolicy,
+    LinpackServer,
+    StepKind,
+)
+from gridbench.linpack.record import BIG_ENDIAN, ClientLanguage
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Quantity
@@ -44,7 +50,8 @@ _LONGEST_ROUND_TRIP = Duration(0.0, 10.0)
 
 
 class LinpackPath(Quantity[str]):
-    """The way from client to server: `socket`, `tcp`, `tls`, or a link such as `100mbit+10ms`."""
+    """The way from client to server: `socket`, `tcp`, `tls`, or a link such as `100mbit+10ms`; with
+    `+big-endian` behind it for numbers in that byte order."""
 
     name = "path"
 
@@ -52,8 +59,7 @@ class LinpackPath(Quantity[str]):
         """Its name, as it is written."""
         del folder
         text = str(value).strip()
-        if text not in LOOPBACK:
-            link_of(text)
+        link_of(text)
         return text
 
 
@@ -61,9 +67,10 @@ def link_of(path: str) -> ShapedLink | None:
     """The link of a path; None: it has none. InputError for what is no path."""
     from gridbench_testbed.links.shaped_link import ShapedLink
 
-    if path in LOOPBACK:
+    way = path.removesuffix(BIG_ENDIAN)
+    if way in LOOPBACK:
         return None
-    rate, plus, delay = path.partition("+")
+    rate, plus, delay = way.partition("+")
     try:
         round_trip = _LONGEST_ROUND_TRIP.read(delay) if plus else 0.0
         return ShapedLink(LINK_RATE.read(rate), round_trip)
@@ -71,7 +78,7 @@ def link_of(path: str) -> ShapedLink | None:
         raise InputError(
             f"`{shown(path)}` is no path to a server: {error.what}",
             remedy=f"choose {', '.join(LOOPBACK)}, or a link of a rate and a round-trip time,"
-            " such as 1gbit or 100mbit+10ms",
+            f" such as 1gbit or 100mbit+10ms; {BIG_ENDIAN} may follow",
         ) from None
 
 
@@ -113,7 +120,8 @@ class LinpackParameters:
         ListOf(LinpackPath()),
         metavar="LIST",
         help="Ways to the server: its Unix socket, TCP and TLS on the loopback, and links such as"
-        f" {' and '.join(_LINKS)} (rate and round-trip time), which need root.",
+        f" {' and '.join(_LINKS)} (rate and round-trip time), which need root. Over a path such as"
+        f" socket{BIG_ENDIAN}, a client in Python sends numbers in the other byte order.",
         default=LOOPBACK,
     )
     languages: tuple[ClientLanguage, ...] = option(
@@ -153,17 +161,19 @@ class LinpackParameters:
     results: ResultsOptions = group(ResultsOptions, out="runs/linpack-<time>")
 
     def links(self) -> dict[str, ShapedLink]:
-        """The links that are needed, by the names of their paths. InputError if they cannot be
-        made here."""
+        """The links that are needed, by the names of their paths without the byte order.
+        InputError if they cannot be made here."""
         from gridbench_testbed.links.network import require_links
 
-        found = {path: link for path in self.paths if (link := link_of(path))}
+        ways = [path.removesuffix(BIG_ENDIAN) for path in self.paths]
+        found = {way: link for way in ways if (link := link_of(way))}
         if found:
             require_links()
         return found
 
     def check(self) -> None:
-        """InputError for more threads than processors."""
+        """InputError for more threads than processors, and for numbers in another byte order
+        without a client that has them."""
         from gridbench.run.machine import usable_processors
 
         usable = usable_processors()
@@ -172,6 +182,12 @@ class LinpackParameters:
                 f"--threads: {self.threads} threads need as many processors, and there are"
                 f" {usable}",
                 remedy=f"give {usable} at most",
+            )
+        foreign = [path for path in self.paths if path.endswith(BIG_ENDIAN)]
+        if foreign and "Python" not in self.languages:
+            raise InputError(
+                f"--paths: only the client in Python sends numbers as {foreign[0]} wants them",
+                remedy="give --languages Python",
             )
 
 
@@ -203,6 +219,7 @@ def linpack() -> None:
         "gridbench linpack --sizes 100-1600:100 --paths socket,tls,1gbit,100mbit+10ms",
         "gridbench linpack -n 200,400 --paths tls --languages C --rounds 1",
         "gridbench linpack -n 1000,5000,10000 --threads 2 --client-speed 5%,25%",
+        "gridbench linpack --paths socket,socket+big-endian --languages Python",
     ),
 )
 @experiment_options(LinpackParameters)
@@ -271,6 +288,14 @@ class ClientsParameters:
         " gives each call a core.",
         default=tuple(POLICIES),
     )
+    servers: tuple[LinpackServer, ...] = option(
+        "--servers",
+        ListOf(Choice[LinpackServer]({name: name for name in SERVERS})),
+        metavar="LIST",
+        help="Servers: gridrpc, grpc (Python, over a Unix socket) and ray-serve (over HTTP). All"
+        " solve with the same OpenBLAS and as many threads.",
+        default=("gridrpc",),
+    )
     steps: tuple[StepKind, ...] = option(
         "--steps",
         Choice({"paper": _PAPER, "scaled": _SCALED, "both": _BOTH}),
@@ -314,6 +339,7 @@ class ClientsParameters:
         "gridbench linpack clients --duration 10 --rounds 1",
         "gridbench linpack clients --steps both --out runs/clients",
         "gridbench linpack clients --clients 64 --duration 600 --steps scaled -n 600",
+        "gridbench linpack clients --servers gridrpc,grpc,ray-serve --clients 1,16 -n 600",
     ),
 )
 @experiment_options(ClientsParameters)

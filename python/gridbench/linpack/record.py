@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ClientLanguage = Literal["C", "Python"]
 LOCAL = "local"
 """The path of a system that the client solves itself."""
+BIG_ENDIAN = "+big-endian"
+"""End of the name of a path over which the client sends numbers in that byte order."""
 Limit = Literal["", "control group", "stopping"]
 """How a client was slowed: not at all; a quota of a control group; or stopping it each time it has
 used its share."""

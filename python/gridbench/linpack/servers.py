@@ -12,17 +12,29 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from ctypes import CDLL, c_char_p
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from gridbench.bench.programs import compile_c, compiler_options, new_folder, run_compiler
+from gridbench.engines.environments import environment, launch_of
 from gridbench.errors import InputError
 from gridbench.formats import as_given, counted
-from gridbench.linpack.record import LOCAL, ClientLanguage, Limit, PlannedLinpackCase, Solve
+from gridbench.linpack.record import (
+    BIG_ENDIAN,
+    LOCAL,
+    ClientLanguage,
+    Limit,
+    PlannedLinpackCase,
+    Solve,
+)
 from gridbench.linpack.solve import LIBRARY
 from gridbench.process.child import Child, Ended
+from gridbench.process.children import PYTHON, PythonLaunch
 from gridbench.records import from_record
+from gridbench_testbed.daemons import Daemons, free_ports
 from gridbench_testbed.links.shaped_link import LinkedNode, ShapedLink
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
@@ -152,6 +164,7 @@ class LinpackServers:
 
     def variables(self, path: str) -> dict[str, str]:
         """The environment of a client. InputError if the server behind the path does not start."""
+        path = path.removesuffix(BIG_ENDIAN)
         threads = str(self.threads)
         found = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         if path == LOCAL:
@@ -166,6 +179,7 @@ class LinpackServers:
 
     def running(self, path: str) -> _RunningServer:
         """The server of a path. One that has ended is replaced. InputError as above."""
+        path = path.removesuffix(BIG_ENDIAN)
         name = path if path in self.links else TLS
         if name in self._running:
             try:
@@ -207,6 +221,65 @@ class LinpackServers:
             return server, server.tls
         port = node.delayed(server.port)
         return server, f"gridrpc://{node.address}:{port}?credentials={server.user}"
+
+
+# ---- Servers of other systems
+
+
+PeerName = Literal["grpc", "ray-serve"]
+_PEER_START = 120.0
+"""Seconds in which a server has to start: Ray starts a cluster."""
+
+
+def require_peer(name: PeerName) -> PythonLaunch:
+    """The Python of the server. InputError if what it needs is not installed."""
+    if name == "ray-serve":
+        return launch_of(name)
+    if find_spec("grpc") is None:
+        raise InputError(
+            "gRPC for Python is not installed, and --servers has grpc",
+            remedy="install it: `pip install grpcio`",
+        )
+    return PythonLaunch([*PYTHON], dict(os.environ))
+
+
+def peer_version(name: PeerName) -> str:
+    """The version of its package. InputError as above."""
+    require_peer(name)
+    known = environment(name)
+    return version("grpcio") if known is None else known.state().version
+
+
+class PeerServer(Daemons):
+    """A server of another system that solves dense systems; see `peer_server`."""
+
+    def __init__(self, name: PeerName, workers: int, threads: int) -> None:
+        """RuntimeError or TimeoutError if it does not start, InputError if it is not installed."""
+        launch = require_peer(name)
+        super().__init__(name)
+        self._name = name
+        # What the launch has is complete: the daemon inherits the rest from this process.
+        count = str(threads)
+        self.variables = {**launch.variables, "OMP_NUM_THREADS": count}
+        self.variables["OPENBLAS_NUM_THREADS"] = count
+        with self._making():
+            self.address = str(self.folder / "socket")
+            if name == "ray-serve":
+                self.address = str(free_ports(1)[0])
+            module = "gridbench.linpack.clients.peer_server"
+            words = [*launch.command, "-m", module, name, self.address, str(workers), count]
+            self._start(name, *words)
+            output = self.folder / "log" / f"{name}.out"
+            self._until(lambda: _is_ready(output), "the server is not ready", _PEER_START)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.processes[self._name]
+
+
+def _is_ready(output: Path) -> bool:
+    return b"ready" in output.read_bytes().splitlines()
 
 
 # ---- Clients
@@ -321,6 +394,8 @@ def run_client(
     """Have a client solve the systems of a case; `variables`: those of the path. ClientFailed if it
     cannot. What `glance` raises ends it."""
     where = "local" if case.path == LOCAL else "remote"
+    if case.path.endswith(BIG_ENDIAN):
+        where += BIG_ENDIAN
     words = [where, str(case.n), str(wanted.calls), str(wanted.seconds), wanted.matrix]
     command = [*servers.programs.client(case.client), *words]
     child = Child.of_program(command, variables, folder=servers.programs.folder)

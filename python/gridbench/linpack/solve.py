@@ -1,8 +1,9 @@
 """A client in Python: solves the same dense system again and again, here or on a server.
 
-    python -m gridbench.linpack.solve local|remote ORDER CALLS SECONDS random|singular
+    python -m gridbench.linpack.solve WHERE ORDER CALLS SECONDS random|singular
 
-solve.c is the same in C, and says what is printed.
+WHERE is local, remote or remote+big-endian. solve.c is the same in C, without the last of them, and
+says what is printed.
 """
 
 from __future__ import annotations
@@ -46,12 +47,6 @@ class Solver(ABC):
     def solve(self) -> float:
         """Replace `x`, which is b, with the solution. The seconds in which the solver ran."""
 
-    def residual(self) -> float:
-        """The largest of |b - A x|, in rounding errors of a system of this order."""
-        left = np.abs(self.b - self.a @ self.x).max()
-        size = np.abs(self.a).sum(axis=1).max() * np.abs(self.x).max() + np.abs(self.b).max()
-        return float(left / (np.finfo(float).eps * size * len(self.b)))
-
 
 class LocalSolver(Solver):
     """In this process."""
@@ -81,9 +76,11 @@ class LocalSolver(Solver):
 class RemoteSolver(Solver):
     """On a server."""
 
-    def __init__(self, grid: gridrpc.Grid, a: Array, b: Array) -> None:
+    def __init__(self, grid: gridrpc.Grid, a: Array, b: Array, *, big_endian: bool = False) -> None:
+        """`big_endian`: the matrix travels in that byte order."""
         super().__init__(_shared(a), b)
         self.x = _shared(b)
+        self._sent = self.a.astype(">f8", order="F") if big_endian else self.a
         self._dgesv = grid.function(FUNCTION)
         self._threads = grid.function("linpack/threads")
 
@@ -102,13 +99,20 @@ class RemoteSolver(Solver):
         """Begin a call."""
         n = len(self.b)
         # The interface has columns as rows: A is a[n][lda].
-        call: gridrpc.Call[Any] = self._dgesv.submit(n, 1, self.a.T, n, self.x.reshape(1, n), n)
+        call: gridrpc.Call[Any] = self._dgesv.submit(n, 1, self._sent.T, n, self.x.reshape(1, n), n)
         return call
 
     def take(self, call: gridrpc.Call[Any], timeout: float | None = None) -> None:
         """Wait for the solution. TimeoutError if it is not there after so many seconds."""
         _, info = call.result(timeout)
         self.info = int(info[0])
+
+
+def residual(a: Array, b: Array, x: Array) -> float:
+    """The largest of |b - A x|, in rounding errors of a system of this order."""
+    left = np.abs(b - a @ x).max()
+    size = np.abs(a).sum(axis=1).max() * np.abs(x).max() + np.abs(b).max()
+    return float(left / (np.finfo(float).eps * size * len(b)))
 
 
 def system(n: int, *, singular: bool = False) -> tuple[Array, Array]:
@@ -133,9 +137,9 @@ def measure(solver: Solver, calls: int, seconds: float) -> None:
                 sys.exit(1)
         else:
             total += passed
-            residual = 0.0 if solver.info else solver.residual()
+            wrong = 0.0 if solver.info else residual(solver.a, solver.b, solver.x)
             found = {"seconds": passed, "calculation": calculation}
-            print(json.dumps({**found, "info": solver.info, "residual": residual}), flush=True)
+            print(json.dumps({**found, "info": solver.info, "residual": wrong}), flush=True)
         call += 1
 
 
@@ -147,7 +151,8 @@ def main(where: str, n: str, calls: str, seconds: str, matrix: str) -> None:
         return
     try:
         with gridrpc.Grid(servers=[os.environ["GRIDRPC_SERVERS"]], worker="native") as grid:
-            measure(RemoteSolver(grid, a, b), int(calls), float(seconds))
+            solver = RemoteSolver(grid, a, b, big_endian=where != "remote")
+            measure(solver, int(calls), float(seconds))
     except gridrpc.GridError as error:
         sys.exit(f"{FUNCTION}: {error}")
 

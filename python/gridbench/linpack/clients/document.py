@@ -8,17 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gridbench.formats import NOTHING, Scale, counted, fixed, percent, scale, size, whole
+from gridbench.formats import NOTHING, Scale, counted, fixed, percent, scale, size, times
 from gridbench.jsonl_store import Header
 from gridbench.linpack.clients.paper import (
-    PaperCell,
-    PaperFinding,
+    comparison_table,
     findings,
+    findings_table,
     paper_cells,
     policies_compared,
 )
 from gridbench.linpack.clients.record import (
     POLICIES,
+    SERVERS,
     ClientsCase,
     ClientsCell,
     CorePolicy,
@@ -28,6 +29,7 @@ from gridbench.linpack.clients.record import (
     cells_of,
     growth_of,
     is_flat,
+    mean_of,
 )
 from gridbench.machine.judgement import disturbed, sentence
 from gridbench.pages.chart import Chart, figure
@@ -56,21 +58,23 @@ _MOST_CALLS = 300
 
 def document_of(header: Header, cases: Sequence[ClientsCase]) -> Document:
     """The findings, the tables of all cases, and how they were measured."""
-    cells = cells_of(cases)
-    kinds = [kind for kind in _STEPS if any(one.steps == kind for one in cases)]
+    every_cell = cells_of(cases)
+    cells = [cell for cell in every_cell if cell.server == "gridrpc"]
+    ours = [one for one in cases if one.server == "gridrpc"]
+    kinds = [kind for kind in _STEPS if any(one.steps == kind for one in ours)]
     return Document(
         kind="gridbench linpack clients",
         title="gridbench linpack clients: a server that many clients call",
         heading="A Linpack server that many clients call",
         subheading=f"{header.machine.get('host', '')} · {header.started[:16].replace('T', ' ')}",
-        sentences=_sentences(cases, kinds),
+        sentences=_sentences(cases, ours, kinds),
         notices=_notices(cases),
         summary=[
             *_choice("Order and step", _curves(cells)),
             *(
                 TableBlock(
                     f"Findings of the paper{_STEPS[kind]}",
-                    _findings_table(findings(cases, kind)),
+                    findings_table(findings(ours, kind)),
                     media=EVERYWHERE,
                 )
                 for kind in kinds
@@ -78,7 +82,12 @@ def document_of(header: Header, cases: Sequence[ClientsCase]) -> Document:
         ],
         sections=[
             Section("tables", "All cases", list(_tables(cells)), short="Cases"),
-            Section("runs", "Run charts", _choice("Case", _run_charts(cells)), short="Runs"),
+            *(
+                [Section("servers", "Other servers", [_servers_table(every_cell)])]
+                if len(every_cell) > len(cells)
+                else []
+            ),
+            Section("runs", "Run charts", _choice("Case", _run_charts(every_cell)), short="Runs"),
             Section("method", "How it was measured", [Definitions(_TERMS)], short="Method"),
         ],
         header=header,
@@ -88,15 +97,18 @@ def document_of(header: Header, cases: Sequence[ClientsCase]) -> Document:
 # ---- Sentences
 
 
-def _sentences(cases: Sequence[ClientsCase], kinds: Sequence[StepKind]) -> list[str]:
-    """The policies compared, the findings, and what became of the calls."""
+def _sentences(
+    cases: Sequence[ClientsCase], ours: Sequence[ClientsCase], kinds: Sequence[StepKind]
+) -> list[str]:
+    """The policies compared, the findings, and what became of the calls. `ours`: the cases of
+    gridrpc's server."""
     found = []
     for kind in kinds:
-        if told := policies_compared(cases, kind):
+        if told := policies_compared(ours, kind):
             at_step = "at the scaled step, " if kind == "scaled" else ""
             found.append(sentence(f"{at_step}{told}"))
     for kind in kinds:
-        verdicts = Counter(one.holds for one in findings(cases, kind))
+        verdicts = Counter(one.holds for one in findings(ours, kind))
         found.append(
             f"Findings of the paper{_STEPS[kind]}: {verdicts['yes']} confirmed,"
             f" {verdicts['no']} refuted, {verdicts['not decided']} not decided."
@@ -147,7 +159,8 @@ def _notices(cases: Sequence[ClientsCase]) -> list[str]:
         found.append(
             f"The server ended {counted(restarts, 'time')}, and its case was measured again."
         )
-    answered = [call for one in cases for call in one.calls if call.ending == "ok"]
+    ours = [one for one in cases if one.server == "gridrpc"]
+    answered = [call for one in ours for call in one.calls if call.ending == "ok"]
     if unknown := sum(call.enqueue is None for call in answered):
         found.append(
             f"When the server accepted the call is not known of {unknown:,} of"
@@ -175,9 +188,8 @@ _TERMS = [
     ),
     (
         "Response",
-        "From submit to enqueue, when the server accepted the call, by its audit log. The log does"
-        " not name calls: of those that an entry fits, it is of the one that was submitted and"
-        " returned the least time before.",
+        "From submit to enqueue, when the server accepted the call, by its audit log. Each call has"
+        " a trace id, which the log has as well.",
     ),
     (
         "Wait",
@@ -211,15 +223,6 @@ _TERMS = [
 # ---- Tables
 
 
-def _findings_table(found: Sequence[PaperFinding]) -> Table:
-    columns: list[Column[PaperFinding]] = [
-        Column("finding", lambda one: one.claim, words=True),
-        Column("holds today", lambda one: one.holds, words=True),
-        Column("figures", lambda one: one.figures, words=True),
-    ]
-    return table_of(columns, found, style="left")
-
-
 def _tables(cells: Sequence[ClientsCell]) -> Iterator[TableBlock]:
     for kind, told in _STEPS.items():
         for policy, name in POLICIES.items():
@@ -229,7 +232,7 @@ def _tables(cells: Sequence[ClientsCell]) -> Iterator[TableBlock]:
                 yield TableBlock(title, _cases_table(own), media=EVERYWHERE)
                 yield TableBlock(
                     f"{title}: beside the paper",
-                    _comparison_table(own),
+                    comparison_table(own),
                     about="Ours / the paper's.",
                     media=WRITTEN,
                 )
@@ -265,75 +268,39 @@ def _cases_table(cells: Sequence[ClientsCell]) -> Table:
     return table_of(columns, cells)
 
 
-def _comparison_table(cells: Sequence[ClientsCell]) -> Table:
-    paper = paper_cells()
+def _servers_table(cells: Sequence[ClientsCell]) -> TableBlock:
+    """All servers in the same cases."""
+    ours = {cell.key: cell for cell in cells if cell.server == "gridrpc"}
 
-    def of_paper(cell: ClientsCell) -> PaperCell | None:
-        return paper.get(cell.key[1:])
-
-    def relative(figure: str) -> Callable[[ClientsCell], str]:
-        def told(cell: ClientsCell) -> str:
-            _, policy, n, _ = cell.key
-            theirs = of_paper(cell)
-            ours = _by_one_client(cell, cells, figure)
-            before = None
-            if theirs is not None:
-                alone = getattr(paper[policy, n, 1], figure)
-                before = getattr(theirs, figure).mean / alone.mean
-            return _both(ours, before, lambda value: fixed(value, 2))
-
-        return told
-
-    def both(
-        ours: Callable[[ClientsCell], float],
-        theirs: Callable[[PaperCell], float],
-        shown: Callable[[float], str],
-    ) -> Callable[[ClientsCell], str]:
-        def told(cell: ClientsCell) -> str:
-            known = of_paper(cell)
-            return _both(ours(cell), None if known is None else theirs(known), shown)
-
-        return told
-
-    def seconds(value: float) -> str:
-        return scale(value, "s").text(value)
+    def ratio(cell: ClientsCell) -> str:
+        """Of the mean performance to gridrpc's."""
+        known = ours.get(cell.key)
+        if known is None:
+            return NOTHING
+        value = mean_of(cell.performance) / mean_of(known.performance)
+        return times(value) if math.isfinite(value) else NOTHING
 
     columns: list[Column[ClientsCell]] = [
+        Column("server", lambda cell: SERVERS[cell.server]),
+        Column("policy", lambda cell: _SHORT[cell.key[1]]),
+        Column("step", lambda cell: cell.key[0]),
         Column("n", lambda cell: cell.key[2]),
         Column("clients", lambda cell: cell.key[3]),
-        Column("performance, relative to one client", relative("performance")),
-        Column("throughput, relative", relative("throughput")),
-        Column(
-            "mean response", both(lambda c: _mean(c.response), lambda p: p.response.mean, seconds)
-        ),
-        Column("mean wait", both(lambda c: _mean(c.wait), lambda p: p.wait.mean, seconds)),
-        Column("processors", both(lambda c: c.utilisation, lambda p: p.utilisation, percent)),
-        Column(
-            "load",
-            both(lambda c: c.load_average, lambda p: p.load_average, lambda v: fixed(v, 2)),
-        ),
-        Column("calls", both(lambda c: len(c.calls), lambda p: p.calls, whole)),
+        Column("calls", lambda cell: len(cell.calls)),
+        Column("failed", lambda cell: cell.ended("error", "wrong", "lost")),
+        Column("Gflop/s, max / min / mean", lambda cell: _three(cell.performance, Scale(1e-9, ""))),
+        Column("by gridrpc's", ratio),
+        Column("MB/s", lambda cell: _three(cell.throughput, Scale(1e-6, "")), from_width=_WIDE),
+        Column("processors", lambda cell: percent(cell.utilisation)),
+        Column("of the server", lambda cell: percent(cell.server_share), from_width=_WIDE),
     ]
-    return table_of(columns, cells)
-
-
-def _by_one_client(cell: ClientsCell, cells: Sequence[ClientsCell], figure: str) -> float:
-    """A mean figure, by that of one client with the same policy and order; NaN: not measured."""
-    alone = next((one for one in cells if one.key == (*cell.key[:3], 1)), None)
-    return (
-        math.nan if alone is None else _mean(getattr(cell, figure)) / _mean(getattr(alone, figure))
+    ordered = sorted(cells, key=lambda cell: (cell.key, list(SERVERS).index(cell.server)))
+    return TableBlock(
+        "All servers",
+        table_of(columns, ordered),
+        about="Mean performance of a call, also as a ratio to that of gridrpc's server.",
+        media=EVERYWHERE,
     )
-
-
-def _mean(spread: Spread | None) -> float:
-    return math.nan if spread is None else spread.mean
-
-
-def _both(ours: float, theirs: float | None, shown: Callable[[float], str]) -> str:
-    texts = (
-        shown(one) if one is not None and math.isfinite(one) else NOTHING for one in (ours, theirs)
-    )
-    return " / ".join(texts)
 
 
 def _times(spread: Spread | None) -> str:

@@ -23,12 +23,20 @@ from gridbench.linpack.clients.record import (
     ClientsCase,
     ClientsCell,
     CorePolicy,
+    LinpackServer,
     PlannedClientsCase,
     ServedCall,
     ServerSample,
 )
 from gridbench.linpack.options import ClientsParameters
-from gridbench.linpack.servers import LinpackPrograms, build_programs, memory_needed
+from gridbench.linpack.servers import (
+    LinpackPrograms,
+    PeerServer,
+    build_programs,
+    memory_needed,
+    peer_version,
+    require_peer,
+)
 from gridbench.machine.judgement import Watch
 from gridbench.machine.processors import available_count
 from gridbench.process.child import Child, Ended, ProcessTemplate
@@ -59,6 +67,10 @@ _EXIT = 0.5
 """Seconds in which the end of the server has to be noticed."""
 
 
+_ServerKey = tuple[LinpackServer, CorePolicy]
+_Server = GridrpcServer | PeerServer
+
+
 class ServerLost(Exception):
     """The server ended during a case."""
 
@@ -71,20 +83,26 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
     name = "linpack-clients"
 
     def __init__(self, parameters: ClientsParameters) -> None:
-        """InputError for an order that the paper does not have, with a scaled step."""
+        """InputError for an order that the paper does not have, with a scaled step, and for a
+        server that is not installed."""
         self.parameters = parameters
         self.seed = parameters.seed
         if "scaled" in parameters.steps:
             for n in parameters.sizes:
                 call_seconds(n)
+        for server in parameters.servers:
+            if server != "gridrpc":
+                require_peer(server)
         self._programs: LinpackPrograms | None = None
-        self._server: tuple[CorePolicy, GridrpcServer, ExitStack] | None = None
+        self._server: tuple[_ServerKey, _Server, ExitStack] | None = None
         self._step: dict[int, float] = {}
 
     def record(self) -> dict[str, Any]:
-        """The parameters of all cases."""
+        """The parameters of all cases, and what solves."""
         library = "" if self._programs is None else self._programs.library
-        return {**record_of(self.parameters), "solver": library}
+        peers = {one: peer_version(one) for one in self.parameters.servers if one != "gridrpc"}
+        versions = {"servers": peers} if peers else {}
+        return {**record_of(self.parameters), "solver": library, **versions}
 
     def prepare(self, bench: Bench) -> None:
         """Compile the module."""
@@ -101,8 +119,11 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
         self._step = {one.n: one.step for one in scaled}
         own = self.parameters
         yield [
-            PlannedClientsCase(policy=policy, n=n, clients=clients, steps=steps, repeat=repeat)
+            PlannedClientsCase(
+                server=server, policy=policy, n=n, clients=clients, steps=steps, repeat=repeat
+            )
             for repeat in range(own.rounds)
+            for server in own.servers
             for policy in own.policies
             for steps in own.steps
             for n in own.sizes
@@ -191,13 +212,13 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
         )
 
     def _step_of(self, case: PlannedClientsCase, bench: Bench) -> float:
-        """The step; a scaled one is measured when it is first needed, with one core for each call.
-        Both policies have the same one, so that they can be compared."""
+        """The step; a scaled one is measured when it is first needed, with one core for each call
+        of gridrpc. All policies and servers have the same one, so that they can be compared."""
         own = self.parameters
         if case.steps == "paper":
             return own.step
         if case.n not in self._step:
-            alone = replace(case, policy="one", clients=1)
+            alone = replace(case, server="gridrpc", policy="one", clients=1)
             ran = self._drive(alone, _FIRST_STEP, _ALONE, bench, probability=1.0)
             times = [call.seconds for call in ran.calls if call.ending == "ok"]
             if not times:
@@ -216,7 +237,7 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
         probability: float = 0.0,
     ) -> _Run:
         """Have clients call. ClientLost if one ends, ServerLost if the server does."""
-        server = self._serving(case.policy)
+        server = self._serving(case.server, case.policy)
         probability = probability or self.parameters.probability
 
         def glance() -> None:
@@ -231,7 +252,8 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
                 name = f"{self.seed}/{case.repeat}/{number}"
                 order = ClientOrder(
                     client=number,
-                    server=server.socket,
+                    server=case.server,
+                    address=server.socket if isinstance(server, GridrpcServer) else server.address,
                     step=step,
                     phase=step * random.Random(f"{name}/phase").random(),
                     probability=probability,
@@ -242,7 +264,7 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
             until = time.monotonic() + _CONNECT + _CONNECT_EACH * len(clients)
             for number, client in enumerate(clients):
                 _answer(number, client, until, glance)
-            audit = AuditLog(server)
+            audit = AuditLog(server) if isinstance(server, GridrpcServer) else None
             start = time.monotonic() + _START
             every = max(step / _SAMPLES_PER_STEP, _SHORTEST_SAMPLE)
             at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
@@ -254,34 +276,45 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
                     _answer(number, client, until, glance)["calls"]
                     for number, client in enumerate(clients)
                 ]
-        calls = [from_record(ServedCall, call) for own in answers for call in own]
-        errors = [call.get("clock_error", 0.0) for own in answers for call in own]
-        accepted, error = audit.accepted(start, sum(call.ending == "ok" for call in calls))
-        found = with_enqueue(calls, accepted, error)
+        every_call = [call for own in answers for call in own]
+        traces = [call.pop("trace", "") for call in every_call]
+        errors = [call.pop("clock_error", 0.0) for call in every_call]
+        calls = [from_record(ServedCall, call) for call in every_call]
+        accepted, error = audit.accepted(start, set(traces) - {""}) if audit else ({}, 0.0)
+        found = [
+            with_enqueue(call, accepted.get(trace))
+            for call, trace in zip(calls, traces, strict=True)
+        ]
         return _Run(at, max([error, *errors]), tuple(found), tuple(sampler.samples))
 
     # ---- The server
 
-    def _serving(self, policy: CorePolicy) -> GridrpcServer:
-        """The server with this policy; a new one, if that of another policy runs, or if it has
-        ended. InputError if it does not start."""
-        assert self._programs is not None
+    def _serving(self, kind: LinpackServer, policy: CorePolicy) -> _Server:
+        """The server with this policy; a new one, if another one runs, or if it has ended.
+        InputError if it does not start."""
         if self._server is not None:
             before, server, _ = self._server
-            if before == policy and not _has_ended(server):
+            if before == (kind, policy) and not _has_ended(server):
                 return server
             self._stop()
-        cores = available_count()
         with ExitStack() as stack:
             try:
-                server = GridrpcServer(
-                    [self._programs.module], cores, cores="all" if policy == "all" else 1
-                )
+                server = self._new_server(kind, policy)
             except (RuntimeError, TimeoutError) as error:
                 raise InputError(f"the server does not start: {error}") from None
             stack.enter_context(server)
-            self._server = policy, server, stack.pop_all()
+            self._server = (kind, policy), server, stack.pop_all()
         return server
+
+    def _new_server(self, kind: LinpackServer, policy: CorePolicy) -> _Server:
+        assert self._programs is not None
+        cores = available_count()
+        if kind == "gridrpc":
+            return GridrpcServer(
+                [self._programs.module], cores, cores="all" if policy == "all" else 1
+            )
+        workers, threads = (1, cores) if policy == "all" else (cores, 1)
+        return PeerServer(kind, workers, threads)
 
     def _stop(self) -> None:
         if self._server is not None:
@@ -296,7 +329,7 @@ def _told(bad: Sequence[ServedCall], calls: int) -> str:
     return f"{len(bad):,} of {counted(calls, 'call')} failed: {bad[0].why or bad[0].ending}"
 
 
-def _has_ended(server: GridrpcServer) -> bool:
+def _has_ended(server: _Server) -> bool:
     """Whether the process of the server has ended."""
     try:
         server.check()
@@ -306,7 +339,7 @@ def _has_ended(server: GridrpcServer) -> bool:
 
 
 @contextmanager
-def _with_server(server: GridrpcServer) -> Iterator[None]:
+def _with_server(server: _Server) -> Iterator[None]:
     """ServerLost if the server has ended when this ends: that is why clients could not call it."""
     try:
         yield

@@ -6,8 +6,7 @@ import json
 import statistics
 import threading
 import time
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,10 +23,6 @@ _GLANCE = 0.1
 """Seconds between looks at the threads that run."""
 _AUDIT = 5.0
 """Seconds until the audit log of the server has to have all calls."""
-_ROUNDED = 1e-5
-"""Seconds by which rounded stamps may contradict each other,"""
-_LATE = 2e-3
-"""and by which those of the audit log may be late: threads lose their processor."""
 
 
 # ---- Accepted calls
@@ -41,69 +36,34 @@ class AuditLog:
         self._begin = self._path.stat().st_size
         self._clock = ask_clock(time.time_ns)
 
-    def accepted(self, start: float, calls: int) -> tuple[list[tuple[float, float]], float]:
-        """When calls that returned a result were accepted and when they ended, in seconds after
-        the `start` of the monotonic clock, and the possible error. It waits a little for the last
-        of so many `calls`."""
+    def accepted(self, start: float, traces: Collection[str]) -> tuple[dict[str, float], float]:
+        """When each of the calls with these `traces` was accepted, in seconds after the `start` of
+        the monotonic clock, and the possible error. It waits a little for the last of them."""
         until = time.monotonic() + _AUDIT
-        while len(found := self._ended()) < calls and time.monotonic() < until:
+        while (found := self._ended()).keys() < set(traces) and time.monotonic() < until:
             time.sleep(_GLANCE)
         clock = clock_between(self._clock, ask_clock(time.time_ns))
-        ended = [
-            (datetime.fromisoformat(one["time"]).timestamp() - clock.offset * 1e-9 - start, one)
-            for one in found
-        ]
-        return [(at - one["seconds"], at) for at, one in ended], clock.error * 1e-9
+        times = {
+            trace: datetime.fromisoformat(one["time"]).timestamp() - one["seconds"]
+            for trace, one in found.items()
+        }
+        offset = clock.offset * 1e-9 + start
+        return {trace: at - offset for trace, at in times.items()}, clock.error * 1e-9
 
-    def _ended(self) -> list[dict[str, Any]]:
+    def _ended(self) -> dict[str, dict[str, Any]]:
         with self._path.open("rb") as file:
             file.seek(self._begin)
             lines = file.read().split(b"\n")[:-1]
         records = [json.loads(line) for line in lines]
-        return [one for one in records if (one["event"], one.get("outcome")) == ("end", "ok")]
+        return {one["trace"]: one for one in records if one["event"] == "end" and "trace" in one}
 
 
-def with_enqueue(
-    calls: Sequence[ServedCall], accepted: Sequence[tuple[float, float]], error: float
-) -> list[ServedCall]:
-    """The calls with the times at which the server accepted them.
-
-    `accepted`: for each call in the audit log, when it was accepted and when it ended; `error`: of
-    these times. The log does not name calls. Of the calls that an entry fits, it is of the one that
-    was submitted and returned the least time before.
-    """
-    exact, slack = error + _ROUNDED, error + _LATE
-    known = sorted(
-        (call.submit, number)
-        for number, call in enumerate(calls)
-        if call.ending == "ok" and call.dequeue is not None and call.returned is not None
-    )
-    submits = [submit for submit, _ in known]
-    longest = max((calls[number].seconds for _, number in known), default=0.0)
-    fitting = []
-    for entry, (begun, ended) in enumerate(accepted):
-        first = bisect_left(submits, begun - longest - slack)
-        for submit, number in known[first : bisect_right(submits, begun + exact)]:
-            dequeue, returned = calls[number].dequeue, calls[number].returned
-            assert dequeue is not None
-            assert returned is not None
-            if begun <= dequeue + slack and returned <= ended + slack:
-                fitting.append((begun - submit + ended - returned, entry, number))
-    found = dict(enumerate(calls))
-    entries = set(range(len(accepted)))
-    left = {number for _, number in known}
-    for _, entry, number in sorted(fitting):
-        if entry in entries and number in left:
-            entries.remove(entry)
-            left.remove(number)
-            found[number] = _enqueued(calls[number], accepted[entry][0])
-    return list(found.values())
-
-
-def _enqueued(call: ServedCall, at: float) -> ServedCall:
-    """The call with the time of its enqueue, within the bounds of the client's own timestamps."""
-    assert call.dequeue is not None
-    return replace(call, enqueue=min(max(round(at, 6), call.submit), call.dequeue))
+def with_enqueue(call: ServedCall, accepted: float | None) -> ServedCall:
+    """The call with the time at which the server accepted it, within the bounds of the client's own
+    timestamps."""
+    if accepted is None or call.dequeue is None:
+        return call
+    return replace(call, enqueue=min(max(round(accepted, 6), call.submit), call.dequeue))
 
 
 # ---- Load and memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,16 +10,27 @@ from functools import cache
 from typing import Literal
 
 from gridbench.errors import InputError
-from gridbench.formats import counted, digits, fixed, percent, times
+from gridbench.formats import (
+    NOTHING,
+    counted,
+    digits,
+    fixed,
+    percent,
+    scale,
+    times,
+    whole,
+)
 from gridbench.linpack.clients.record import (
     ClientsCase,
     ClientsCell,
     CorePolicy,
     Spread,
     StepKind,
+    mean_of,
 )
 from gridbench.linpack.record import operations
 from gridbench.machine.judgement import disturbed
+from gridbench.pages.table import Column, Table, table_of
 from gridbench.published.figures import Row, table
 from gridbench.statistics.claims import ALIKE, ENOUGH
 
@@ -266,3 +278,84 @@ def _ratios(cases: Sequence[ClientsCase]) -> list[float]:
         for of_round in means.values()
     ]
     return [statistics.geometric_mean(own) for own in ratios if own]
+
+
+# ---- Tables
+
+
+def findings_table(found: Sequence[PaperFinding]) -> Table:
+    """A row for each finding."""
+    columns: list[Column[PaperFinding]] = [
+        Column("finding", lambda one: one.claim, words=True),
+        Column("holds today", lambda one: one.holds, words=True),
+        Column("figures", lambda one: one.figures, words=True),
+    ]
+    return table_of(columns, found, style="left")
+
+
+def comparison_table(cells: Sequence[ClientsCell]) -> Table:
+    """The figures of each case by the paper's."""
+    paper = paper_cells()
+
+    def of_paper(cell: ClientsCell) -> PaperCell | None:
+        return paper.get(cell.key[1:])
+
+    def relative(figure: str) -> Callable[[ClientsCell], str]:
+        def told(cell: ClientsCell) -> str:
+            _, policy, n, _ = cell.key
+            theirs = of_paper(cell)
+            ours = _by_one_client(cell, cells, figure)
+            before = None
+            if theirs is not None:
+                alone = getattr(paper[policy, n, 1], figure)
+                before = getattr(theirs, figure).mean / alone.mean
+            return _both(ours, before, lambda value: fixed(value, 2))
+
+        return told
+
+    def both(
+        ours: Callable[[ClientsCell], float],
+        theirs: Callable[[PaperCell], float],
+        shown: Callable[[float], str],
+    ) -> Callable[[ClientsCell], str]:
+        def told(cell: ClientsCell) -> str:
+            known = of_paper(cell)
+            return _both(ours(cell), None if known is None else theirs(known), shown)
+
+        return told
+
+    def seconds(value: float) -> str:
+        return scale(value, "s").text(value)
+
+    columns: list[Column[ClientsCell]] = [
+        Column("n", lambda cell: cell.key[2]),
+        Column("clients", lambda cell: cell.key[3]),
+        Column("performance, relative to one client", relative("performance")),
+        Column("throughput, relative", relative("throughput")),
+        Column(
+            "mean response", both(lambda c: mean_of(c.response), lambda p: p.response.mean, seconds)
+        ),
+        Column("mean wait", both(lambda c: mean_of(c.wait), lambda p: p.wait.mean, seconds)),
+        Column("processors", both(lambda c: c.utilisation, lambda p: p.utilisation, percent)),
+        Column(
+            "load",
+            both(lambda c: c.load_average, lambda p: p.load_average, lambda v: fixed(v, 2)),
+        ),
+        Column("calls", both(lambda c: len(c.calls), lambda p: p.calls, whole)),
+    ]
+    return table_of(columns, cells)
+
+
+def _by_one_client(cell: ClientsCell, cells: Sequence[ClientsCell], figure: str) -> float:
+    """A mean figure, by that of one client with the same policy and order; NaN: not measured."""
+    alone = next((one for one in cells if one.key == (*cell.key[:3], 1)), None)
+    if alone is None:
+        return math.nan
+    return mean_of(getattr(cell, figure)) / mean_of(getattr(alone, figure))
+
+
+def _both(ours: float, theirs: float | None, shown: Callable[[float], str]) -> str:
+    texts = (
+        shown(one) if one is not None and math.isfinite(one) else NOTHING for one in (ours, theirs)
+    )
+    return " / ".join(texts)

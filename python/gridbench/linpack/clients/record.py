@@ -22,6 +22,12 @@ POLICIES: dict[CorePolicy, str] = {
     "one": "one core for each call",
 }
 """How the server divides its cores among calls."""
+LinpackServer = Literal["gridrpc", "grpc", "ray-serve"]
+SERVERS: dict[LinpackServer, str] = {
+    "gridrpc": "gridrpc",
+    "grpc": "gRPC (Python)",
+    "ray-serve": "Ray Serve",
+}
 StepKind = Literal["paper", "scaled"]
 Ending = Literal["ok", "error", "lost", "wrong"]
 """Of a call: `lost` has neither result nor error, `wrong` a result that does not solve the system.
@@ -112,14 +118,17 @@ class PlannedClientsCase(PlannedCase):
     clients: int
     steps: StepKind = "paper"
     """Whether the step is the paper's, or scaled to today's speed."""
+    server: LinpackServer = "gridrpc"
     repeat: int = 0
     """From 0."""
 
     def told(self) -> str:
-        """`n = 600, 4 clients, one core for each call, scaled step`, without the repeat."""
+        """`n = 600, 4 clients, one core for each call, scaled step`, without the repeat; with the
+        server, if it is not gridrpc's."""
         scaled = ["scaled step"] if self.steps == "scaled" else []
         clients = counted(self.clients, "client")
-        return ", ".join([f"n = {self.n:,}", clients, POLICIES[self.policy], *scaled])
+        server = [SERVERS[self.server]] if self.server != "gridrpc" else []
+        return ", ".join([*server, f"n = {self.n:,}", clients, POLICIES[self.policy], *scaled])
 
     def named(self) -> str:
         """The same with the round, counted from 1."""
@@ -168,6 +177,11 @@ def spread_of(values: Iterable[float]) -> Spread | None:
     return Spread(max(known), min(known), math.fsum(known) / len(known)) if known else None
 
 
+def mean_of(spread: Spread | None) -> float:
+    """The mean; NaN: not known."""
+    return math.nan if spread is None else spread.mean
+
+
 @dataclass(frozen=True)
 class ClientsCell:
     """The rounds of a case, with the figures of the paper's tables."""
@@ -176,9 +190,14 @@ class ClientsCell:
 
     @property
     def key(self) -> tuple[StepKind, CorePolicy, int, int]:
-        """What tells it from others."""
+        """What tells it from others of its server."""
         one = self.cases[0]
         return one.steps, one.policy, one.n, one.clients
+
+    @property
+    def server(self) -> LinpackServer:
+        """The server of its cases."""
+        return self.cases[0].server
 
     @property
     def valid(self) -> bool:
@@ -272,7 +291,7 @@ def cells_of(cases: Iterable[ClientsCase]) -> list[ClientsCell]:
         ClientsCell([one for one in rounds if not disturbed(one)] or rounds)
         for rounds in found.values()
     )
-    return sorted(cells, key=lambda cell: cell.key)
+    return sorted(cells, key=lambda cell: (cell.server != "gridrpc", cell.server, cell.key))
 
 
 def growth_of(case: ClientsCase) -> Interval | None:
