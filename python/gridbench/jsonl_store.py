@@ -227,6 +227,15 @@ class ResultsForm(Form[A]):
         header, records = load_records(folder_of(source) / self.file, self)
         return header, self.counting(records)
 
+    def nothing_valid(self, source: Path) -> InputError:
+        """Why no record of a folder or file counts."""
+        return InputError(
+            f"has no {self.noun} that counts: other programs disturbed all of them, or none was"
+            " done",
+            file=source,
+            remedy=f"run `{self.command}` again with another --out, on a quiet machine",
+        )
+
     def counting(self, records: Iterable[A]) -> list[A]:
         """The records that count: the last of each identity."""
         return latest(records)

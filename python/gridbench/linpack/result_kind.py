@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridbench.errors import InputError
 from gridbench.jsonl_store import folder_of
 from gridbench.linpack.record import FORM, LinpackCase, operations, transferred, wrong_solution
 from gridbench.machine.judgement import disturbed
@@ -23,6 +22,7 @@ model: str | None = "gridbench.linpack.model_kind"
 rules = "gridbench.linpack.result_kind"
 compares = True
 holds = FORM.holds
+nothing_valid = FORM.nothing_valid
 
 
 def rows(source: Path) -> Iterator[ResultRow]:
@@ -56,15 +56,6 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     "client_speed": one.speed,
                 },
             )
-
-
-def nothing_valid(source: Path) -> InputError:
-    """Why no case is valid."""
-    return InputError(
-        "has no case that counts: other programs disturbed all of them, or none was done",
-        file=source,
-        remedy="run `gridbench linpack` again with another --out, on a quiet machine",
-    )
 
 
 def document(sources: Sequence[Path], page: Path | None = None) -> Document:

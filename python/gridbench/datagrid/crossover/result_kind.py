@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridbench.datagrid.crossover.record import FORM
-from gridbench.errors import InputError
 from gridbench.result_kind import ResultRow, only
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ model: str | None = None
 rules = "gridbench.datagrid.crossover.rules"
 compares = True
 holds = FORM.holds
+nothing_valid = FORM.nothing_valid
 
 
 def rows(source: Path) -> Iterator[ResultRow]:
@@ -46,15 +46,6 @@ def rows(source: Path) -> Iterator[ResultRow]:
                         "loaded_before": curve.there,
                     },
                 )
-
-
-def nothing_valid(source: Path) -> InputError:
-    """Why no measurement is valid."""
-    return InputError(
-        "has no measurement that counts: other programs disturbed all of them, or none was done",
-        file=source,
-        remedy="run `gridbench data crossover` again with another --out, on a quiet machine",
-    )
 
 
 def document(sources: Sequence[Path], page: Path | None = None) -> Document:

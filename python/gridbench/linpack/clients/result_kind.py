@@ -8,7 +8,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.jsonl_store import Header
 from gridbench.linpack.clients.record import FORM, ClientsCase, ClientsCell, ServedCall, Spread
@@ -24,6 +23,7 @@ model: str | None = None
 rules = "gridbench.linpack.clients.result_kind"
 compares = True
 holds = FORM.holds
+nothing_valid = FORM.nothing_valid
 
 _FIGURES: dict[str, tuple[str, Better, Callable[[ClientsCell], Spread | None]]] = {
     "performance": ("flop/s", "more", lambda cell: cell.performance),
@@ -50,21 +50,13 @@ def rows(source: Path) -> Iterator[ResultRow]:
                     valid=one.status == "done" and not disturbed(one),
                     disturbed=one.status == "done" and disturbed(one),
                     parameters={
+                        "server": one.server,
                         "policy": one.policy,
                         "n": one.n,
                         "clients": one.clients,
                         "steps": one.steps,
                     },
                 )
-
-
-def nothing_valid(source: Path) -> InputError:
-    """Why no case is valid."""
-    return InputError(
-        "has no case that counts: all failed, or other programs disturbed them",
-        file=source,
-        remedy=f"run `{FORM.command}` again with the same --out, on a quiet machine",
-    )
 
 
 def document(sources: Sequence[Path], page: Path | None = None) -> Document:
