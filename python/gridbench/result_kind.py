@@ -30,6 +30,7 @@ _PACKAGES = (
     "gridbench.linpack",
     "gridbench.linpack.clients",
     "gridbench.placement",
+    "gridbench.placement.real",
 )
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""
 

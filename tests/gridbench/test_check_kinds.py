@@ -86,6 +86,7 @@ def all_rules() -> dict[str, Rules[Any]]:
         "Remote Linpack": kinds["gridbench linpack"],
         "Many clients of Linpack": kinds["gridbench linpack clients"],
         "Placement": kinds["gridbench placement"],
+        "Real servers of placement": kinds["gridbench placement run"],
         "Benchmarks of gridrpc itself": RULES,
     }
 

@@ -14,6 +14,7 @@ from gridbench.cli import COMMANDS
 _DEFAULT = re.compile(r" *\[([^\]]*)\]$")
 #: Options that differ, in what they may, and why.
 EXCEPTIONS = {
+    "--calls": ("default meaning", "`placement run` has the calls of all clients together"),
     "--case-limit": ("default", "`crossover` bounds runs that may hang, a grid has its --limit"),
     "--clients": ("default", "`linpack clients` has those of the paper"),
     "--cores": ("value default meaning", "grids of cases take a list of numbers, a run takes one"),

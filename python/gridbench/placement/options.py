@@ -12,6 +12,7 @@ import click
 from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.machine.options import Policy
+from gridbench.placement.real.options import run
 from gridbench.placement.record import POLICIES, ServerPolicy
 from gridbench.placement.scenario import (
     DEFAULT_SCENARIO,
@@ -173,3 +174,6 @@ def simulate(*, given: dict[str, Any], printing: Printing) -> None:
     # Simulated times do not depend on what else the machine does.
     policy = Policy(accept=True, wait=0.0)
     sys.exit(run_experiment(experiment, parameters.results, policy, printing))
+
+
+placement.add_command(run)

@@ -1,0 +1,1 @@
+"""Real runs of a scenario: servers behind links, a directory, and client programs."""
