@@ -423,7 +423,7 @@ class DirectoryClient:
         from http.client import HTTPException
         from urllib.parse import quote
 
-        path = f"/lookup?function={quote(name, safe='')}"
+        path = f"/lookup?function={quote(name, safe='')}&interface=no"
         while True:
             with contextlib.suppress(IndexError):
                 # The directory may have closed it since.

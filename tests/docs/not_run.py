@@ -210,7 +210,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             "there are no such hosts: tests/gridrpc/test_directory_etcd.py has an etcd of its own"
         ),
     },
-    "docs/which-server.md": {
+    "docs/directory-calls.md": {
         "import numpy as np": NotRun(_DIRECTORY),
         'with gridrpc.Grid(directory="https://directory.example.org:7713",'
         ' policy="data-locality") as grid:': NotRun(_DIRECTORY),

@@ -236,8 +236,9 @@ fn get(shared: &Shared, path: &str, query: &str) -> Answer {
             let name = parameter("function");
             let found = shared.read(|registry, now| {
                 let offers = registry.offers(&name, now)?;
-                let interface =
-                    registry.function(&name).map(|(interface, _)| interface.text.clone());
+                // Programs have it from the server that they call.
+                let interface = (parameter("interface") != "no")
+                    .then(|| registry.function(&name).map(|(one, _)| one.text.clone()));
                 Ok(json!({ "function": name, "offers": offers, "interface": interface }))
             });
             match found {

@@ -296,7 +296,9 @@ impl Session<'_> {
             let put = Put { key, value, lease: Some(self.lease) };
             if is_leaving {
                 // Directories that watch learn that it has left; those that start later find nothing.
-                progress.revisions.insert(address.clone(), self.etcd.put(&[put.clone()]).await?);
+                progress
+                    .revisions
+                    .insert(address.clone(), self.etcd.put(std::slice::from_ref(&put)).await?);
                 self.etcd.delete(&put.key).await?;
                 self.written.remove(&address);
                 continue;

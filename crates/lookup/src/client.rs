@@ -133,7 +133,8 @@ impl DirectoryClient {
     /// # Errors
     /// When it does not answer, or there is none.
     pub fn offers(&self, function: &str) -> Result<Vec<ServerOffer>, LookupError> {
-        let offers = self.lookup(function)?["offers"].take();
+        let path = format!("/lookup?function={}&interface=no", encoded(function));
+        let offers = self.get(&path)?["offers"].take();
         let mut offers: Vec<ServerOffer> = serde_json::from_value(offers).map_err(|error| {
             let reason = format!("it is no directory: {error}");
             LookupError::Unreachable { url: self.url.clone(), reason }

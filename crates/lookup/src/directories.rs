@@ -264,7 +264,7 @@ impl Directories {
         let mut servers = Vec::new();
         candidates(&known, has_cost, &mut servers);
         let draw = match self.policy {
-            Policy::Random => random().map_or(0, u64::from_ne_bytes),
+            Policy::Random | Policy::TwoChoices => random().map_or(0, u64::from_ne_bytes),
             _ => self.turn.fetch_add(1, Ordering::Relaxed),
         };
         let chosen = choose(self.policy, work, &servers, draw);
