@@ -405,6 +405,16 @@ bench-server: compilers openssl rpc-peers install ## measure a server beside bar
 	$(BIN)/python -m benchmarks server --full --out docs/benchmarks/server.json \
 		--markdown docs/benchmarks/server.md || test $$? = 1  # what could not be measured is told
 
+.PHONY: bench-linpack
+bench-linpack: compilers openssl links install ## measure remote Linpack in full, in five hours; SHORT=1: in 20 minutes
+	@mkdir -p docs/benchmarks
+	$(BIN)/gridbench engines install ray-serve || true  # what is missing is told
+	$(BIN)/python -m benchmarks linpack $(if $(SHORT),--quick,--full) --out $(LINPACK).json \
+		--markdown $(LINPACK).md || test $$? = 1 -o $$? = 3
+	@$(BIN)/python -m benchmarks.pages.recipes $(if $(SHORT),linpack-short,linpack)
+
+LINPACK = $(if $(SHORT),runs/linpack-short/linpack,docs/benchmarks/linpack)
+
 .PHONY: bench-crossover
 bench-crossover: install datagrid-engines ## bring shared data by compute grids and data grids, in 10 minutes
 	$(BIN)/gridbench engines install ray

@@ -30,13 +30,13 @@ from gridbench.quantities import Count
     "cases",
     multiple=True,
     metavar="NAME",
-    help="Only this part of hosts, cluster, sync, data or server; repeatable.",
+    help="Only this part of hosts, cluster, sync, data, server or linpack; repeatable.",
 )
 @click.option("--full", is_flag=True, help="More runs, also of cases that take long.")
 @click.option(
     "--quick",
     is_flag=True,
-    help="One run, with the smallest sizes of hosts, cluster, sync, data, server.",
+    help="One run, with the smallest sizes of hosts, cluster, sync, data, server, linpack.",
 )
 @click.option(
     "--runs",
@@ -77,8 +77,9 @@ def measure_areas(
     cases need root, or the engines), cluster (workers that batch systems start, beside plain jobs
     and other engines), sync (tasks that begin at one instant, beside parallel ssh and MPI, and
     disks, Gfarm and Redis under them), data (tasks on data grids, and what the driver itself
-    takes) and server (a server that many clients share, beside bare TLS, gRPC, Pyro5, Ray Serve
-    and MLServer). The default is all areas. Runs alternate, each in a fresh
+    takes), server (a server that many clients share, beside bare TLS, gRPC, Pyro5, Ray Serve
+    and MLServer) and linpack (systems of equations solved by a server, beside the client itself,
+    gRPC and Ray Serve). The default is all areas. Runs alternate, each in a fresh
     process. The tables show medians with the smallest and largest value, and targets. Each run is
     saved in FILE.json as it ends, so the same command goes on where an interrupted one stopped,
     without what failed before, if --retry-failed does not say otherwise. A

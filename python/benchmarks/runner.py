@@ -22,6 +22,7 @@ from benchmarks import (
     hosts_peers,
     hosts_workers,
     libraries,
+    linpack,
     maps,
     modules,
     server_clients,
@@ -108,6 +109,13 @@ AREAS: dict[str, Mapping[str, Callable[[Extent], Area]]] = {
         "restart": server_clients.restart_area,
         "lookup": server_lookup.area,
     },
+    "linpack": {
+        "loopback": linpack.loopback_area,
+        "model": linpack.model_area,
+        "clients": linpack.clients_area,
+        "servers": linpack.servers_area,
+        "byte-order": linpack.byte_order_area,
+    },
 }
 """What makes each part of an area; the part of one without parts has no name."""
 
@@ -117,6 +125,7 @@ _TITLES = {
     "sync": "Tasks that begin at one instant",
     "data": "Data grids",
     "server": "A server that many clients share",
+    "linpack": "Remote Linpack",
 }
 """Of pages with one area alone."""
 

@@ -4,6 +4,8 @@
     python -m benchmarks.pages.recipes scenarios [RUNS]      100 workers of a Grid Engine
     python -m benchmarks.pages.recipes sync-storage [RUNS]   files and directories, as root
     python -m benchmarks.pages.recipes links FILE.json       what links carry, as root
+    python -m benchmarks.pages.recipes linpack [RUNS]        all tables with many clients, in hours
+    python -m benchmarks.pages.recipes linpack-short [RUNS]  the same in minutes, without a page
 
 Results are in RUNS (runs/NAME), where an interrupted call resumes. What a page is made of is copied
 beside it.
@@ -169,8 +171,30 @@ def links(file: Path, rounds: int = 3) -> None:
     write_file(file, json.dumps(found, indent=1) + "\n")
 
 
+def linpack(runs: Path) -> None:
+    """All cases of the Ninf project's tables, at its step and at a scaled one."""
+    run("linpack", "clients", "--steps", "both", "--out", runs)
+    run("report", runs, "--table", _PAGES / "linpack-tables.csv")
+    _write(
+        _PAGES / "linpack-tables.md",
+        "# Many clients of a Linpack server\n",
+        "Measured by `make bench-linpack`, as [Remote Linpack](../linpack.md#many-clients) tells."
+        "\n",
+        _markdown(runs),
+    )
+
+
+def linpack_short(runs: Path) -> None:
+    """The same cases, each for 4 s and once: whether all of it works here."""
+    words = ("--duration", "4", "--rounds", "1", "--accept-load")
+    ended = gridbench("linpack", "clients", "--steps", "both", *words, "--out", runs)
+    if ended.returncode not in (0, 3):
+        sys.exit(ended.returncode)
+
+
 RECIPES: dict[str, Callable[[Path], None]] = {
     "crossover": crossover, "scenarios": scenarios, "sync-storage": sync_storage, "links": links,
+    "linpack": linpack, "linpack-short": linpack_short,
 }  # fmt: skip
 
 
