@@ -4,20 +4,20 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use gridrpc_client::{
-    Call, Grid, GridError, Outcome, Parent, SubmitError, Watcher, loss_on_the_wire,
+    Call, Grid, GridError, Outcome, Parent, Profile, SubmitError, Watcher, loss_on_the_wire,
 };
 use gridrpc_core::{End, Loss, Refusal};
 use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::{Incoming, MAX_INLINE, divide};
-use gridrpc_shm::segment::{Left, Lent};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stamps};
 use nix::sys::eventfd::EventFd;
 
+use crate::client_memory::{ArgumentPlace, MemoryInUse};
 use crate::held_results::KeptResults;
 use crate::service::{CallEnd, Denied, Notify, Permit};
 
@@ -28,7 +28,9 @@ pub(super) struct Running {
     /// The grid that runs it.
     pub(super) grid: Arc<Grid>,
     /// Where its sections lie in shared memory; results may be left there.
-    pub(super) lent: Vec<Option<Arc<Lent>>>,
+    pub(super) places: Vec<Option<ArgumentPlace>>,
+    /// Its use of the client's memory, if workers use that.
+    pub(super) in_use: Option<Arc<MemoryInUse>>,
     /// Whether its result may stay on this host.
     pub(super) keep: bool,
     /// Permission to run it, where calls need one.
@@ -38,11 +40,41 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Records its outcome: the result's bytes, or the name of the error.
-    pub(super) fn record(&self, outcome: Result<u64, &str>) {
-        if let Some(permit) = &self.permit {
-            permit.ended(CallEnd { outcome, profile: &self.call.profile() });
-        }
+    /// Records how it ended: the name of the error.
+    pub(super) fn record_error(&self, error: &str) {
+        record(self.permit.as_deref(), Err(error), &self.call.profile());
+    }
+}
+
+/// A call that has ended and has not been answered.
+#[derive(Debug)]
+pub(super) struct Finished {
+    outcome: Option<Outcome>,
+    profile: Profile,
+    places: Vec<Option<ArgumentPlace>>,
+    keep: bool,
+    permit: Option<Box<dyn Permit>>,
+    is_elsewhere: bool,
+}
+
+impl From<Running> for Finished {
+    fn from(running: Running) -> Finished {
+        let Running { call, places, keep, permit, is_elsewhere, .. } = running;
+        let (outcome, profile) = (call.take_outcome(), call.profile());
+        Finished { outcome, profile, places, keep, permit, is_elsewhere }
+    }
+}
+
+impl Finished {
+    fn record(&self, outcome: Result<u64, &str>) {
+        record(self.permit.as_deref(), outcome, &self.profile);
+    }
+}
+
+/// Records the outcome of a call: the result's bytes, or the name of the error.
+fn record(permit: Option<&dyn Permit>, outcome: Result<u64, &str>, profile: &Profile) {
+    if let Some(permit) = permit {
+        permit.ended(CallEnd { outcome, profile });
     }
 }
 
@@ -65,13 +97,15 @@ pub(super) struct Answers {
     freed: AtomicBool,
     /// Whether the client gets no output of workers: they may run calls of other users.
     silent: AtomicBool,
+    this: Weak<Answers>,
 }
 
 impl Answers {
-    pub(super) fn new(up: Outbound, wake: EventFd) -> Answers {
+    pub(super) fn new(up: Outbound, wake: EventFd) -> Arc<Answers> {
         let (unsent, changed) = (AtomicBool::new(false), AtomicBool::new(true));
         let hold = AtomicU64::new(u64::MAX);
-        Answers {
+        Arc::new_cyclic(|this| Answers {
+            this: Weak::clone(this),
             up,
             calls: Mutex::default(),
             kept: KeptResults::default(),
@@ -81,7 +115,7 @@ impl Answers {
             changed,
             freed: AtomicBool::new(false),
             silent: AtomicBool::new(false),
-        }
+        })
     }
 
     /// Whether calls that wait for a permit may have got it since the last check.
@@ -214,18 +248,36 @@ impl Answers {
         self.changed.swap(false, Ordering::AcqRel)
     }
 
-    fn answer(&self, id: u64, running: &Running) -> io::Result<()> {
-        let profile = running.call.profile();
+    /// Answers a call. If that fails, its answer says why.
+    pub(super) fn answer_or_fail(&self, id: u64, finished: Finished) {
+        let stamps = finished.profile.stamps;
+        if let Err(error) = self.answer(id, finished) {
+            let failure = Message::Failure {
+                call: id,
+                stamps,
+                retained: Vec::new(),
+                error: RemoteError::OutOfMemory.name(),
+                message: &format!("the result cannot be sent: {error}"),
+                trace: "",
+                sections: Vec::new(),
+            };
+            self.tell(&failure);
+        }
+    }
+
+    fn answer(&self, id: u64, mut finished: Finished) -> io::Result<()> {
+        let profile = &finished.profile;
         let stamps = Stamps { worker: profile.worker, pid: profile.pid, ..profile.stamps };
         let retained = Vec::new();
-        match running.call.take_outcome() {
+        match finished.outcome.take() {
             None => {}
             Some(Outcome::Returned(parts)) => {
-                running.record(Ok(parts.iter().map(|part| part.bytes().len() as u64).sum()));
-                let parts = in_place(parts, &running.lent)?;
+                finished.record(Ok(parts.iter().map(|part| part.len() as u64).sum()));
+                let parts = in_place(parts, &finished.places)?;
                 let (mut sections, mut streams) = divide(&parts);
                 let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
-                if running.keep && streamed >= WORTH_KEEPING {
+                let is_at_client = parts.iter().any(|part| matches!(part, Incoming::Argument(..)));
+                if finished.keep && streamed >= WORTH_KEEPING && !is_at_client {
                     streams.clear();
                     for (index, section) in sections.iter_mut().enumerate() {
                         if section.place == Place::Stream {
@@ -237,8 +289,8 @@ impl Answers {
                 self.push(Message::Reply { call: id, stamps, retained, sections }, streams)?;
             }
             Some(Outcome::Raised { error, message, trace, sections }) => {
-                running.record(Err(&error));
-                let parts = in_place(sections, &running.lent)?;
+                finished.record(Err(&error));
+                let parts = in_place(sections, &finished.places)?;
                 let (sections, streams) = divide(&parts);
                 let (error, message, trace) = (&error, &message, &trace);
                 let failure = Message::Failure {
@@ -252,12 +304,12 @@ impl Answers {
                 };
                 self.push(failure, streams)?;
             }
-            Some(Outcome::Ended(End::NoWorkers(loss))) if running.is_elsewhere => {
-                running.record(Err("NoWorkers"));
+            Some(Outcome::Ended(End::NoWorkers(loss))) if finished.is_elsewhere => {
+                finished.record(Err("NoWorkers"));
                 self.lost(id, loss);
             }
             Some(Outcome::Ended(end)) => {
-                running.record(Err(end.name()));
+                finished.record(Err(end.name()));
                 self.tell_end(id, &end);
             }
         }
@@ -316,19 +368,17 @@ impl Answers {
 impl Watcher for Answers {
     fn ended(&self, id: u64) {
         let running = self.calls().remove(&id);
-        let Some(running) = running else { return };
-        if let Err(error) = self.answer(id, &running) {
-            let failure = Message::Failure {
-                call: id,
-                stamps: running.call.profile().stamps,
-                retained: Vec::new(),
-                error: RemoteError::OutOfMemory.name(),
-                message: &format!("the result cannot be sent: {error}"),
-                trace: "",
-                sections: Vec::new(),
-            };
-            self.tell(&failure);
-        }
+        let Some(mut running) = running else { return };
+        let in_use = running.in_use.take();
+        let finished = Finished::from(running);
+        let Some(in_use) = in_use else { return self.answer_or_fail(id, finished) };
+        let this = Weak::clone(&self.this);
+        in_use.answer_at_end(Box::new(move || {
+            if let Some(answers) = this.upgrade() {
+                answers.answer_or_fail(id, finished);
+                answers.send();
+            }
+        }));
     }
 
     fn settle(&self) {
@@ -389,12 +439,11 @@ pub(super) fn now() -> Stamps {
 }
 
 /// Attaches results that were left in the memory of arguments.
-fn in_place(parts: Vec<Incoming>, lent: &[Option<Arc<Lent>>]) -> io::Result<Vec<Incoming>> {
+fn in_place(parts: Vec<Incoming>, places: &[Option<ArgumentPlace>]) -> io::Result<Vec<Incoming>> {
     let find = |part: Incoming| match part {
         Incoming::Argument(index, len) => {
-            let lent = lent.get(usize::from(index)).and_then(Option::as_ref);
-            let lent = lent.ok_or(io::ErrorKind::InvalidInput)?;
-            Ok(Incoming::Left(Left::new(lent, 0, len)?))
+            let place = places.get(usize::from(index)).and_then(Option::as_ref);
+            place.ok_or(io::ErrorKind::InvalidInput)?.result(index, len)
         }
         other => Ok(other),
     };

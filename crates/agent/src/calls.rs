@@ -1,13 +1,13 @@
 //! Calls of a client, from their arrival until the grid has them.
 
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
 use gridrpc_client::{Callbacks, FunctionRef, Grid, GridError, Parent, Request, SubmitError};
 use gridrpc_core::{BlobId, CallOptions, Owner, Refusal};
 use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Stream};
-use gridrpc_shm::segment::Lent;
 use gridrpc_wire::{
     FunctionForm, HostCall, Message, Order, Place, RemoteError, Section, TraceContext,
 };
@@ -15,6 +15,7 @@ use gridrpc_wire::{
 use crate::answers::{Answers, PoolParent, Running};
 use crate::callbacks::{Backwards, Waiting};
 use crate::client_blobs::{BlobNumbers, ClientBlobs};
+use crate::client_memory::{ArgumentPlace, MemoryInUse};
 use crate::incoming::{Arguments, ArgumentsError, Places, is_dropped, streamed, whole};
 use crate::modules::ModuleFiles;
 use crate::reservations::Reservations;
@@ -51,7 +52,8 @@ struct Ready {
     call: u64,
     target: Target,
     payload: Payload,
-    lent: Vec<Option<Arc<Lent>>>,
+    places: Vec<Option<ArgumentPlace>>,
+    in_use: Option<Arc<MemoryInUse>>,
     blobs: Vec<u64>,
 }
 
@@ -165,16 +167,40 @@ impl Calls {
         Ok(())
     }
 
+    /// Takes a segment that the client announces.
+    ///
+    /// # Errors
+    /// When the client breaks the rules.
+    pub(super) fn add_segment(
+        &self,
+        number: u32,
+        len: u64,
+        files: Vec<OwnedFd>,
+    ) -> Result<(), LinkError> {
+        self.places.segments().add(number, len, files)
+    }
+
+    /// Forgets a segment of the client, and lets workers do so.
+    pub(super) fn drop_segment(&self, number: u32) {
+        self.places.segments().remove(number);
+        let attached = self.attached.iter().filter_map(|(grid, _)| grid.upgrade());
+        attached.for_each(|grid| grid.tell_of_dropped_memory());
+        self.grid.tell_of_dropped_memory();
+    }
+
     /// Ends everything that the client has on grids.
     pub(super) fn end(&mut self) {
         self.waiting.give_up();
         self.held.clear();
         for running in self.answers.forget_all() {
-            running.record(Err("Cancelled"));
+            running.record_error("Cancelled");
             running.grid.cancel(&running.call);
         }
+        self.places.segments().clear();
+        self.grid.tell_of_dropped_memory();
         for (grid, parent) in self.attached.drain(..) {
             if let Some(grid) = grid.upgrade() {
+                grid.tell_of_dropped_memory();
                 grid.detach(&parent);
             }
         }
@@ -256,7 +282,9 @@ impl Calls {
             let denied = denied.unwrap_or_else(|| access.exceeds_payload(streamed(sections)));
             return self.answers.deny(call, &denied);
         }
-        match self.places.arguments_of(&self.grid, message, order, streams) {
+        let is_native = matches!(self.functions.get(&function), Some(Known::Function(known)) if known.is_native());
+        let uses_memory = is_native && self.access.is_none();
+        match self.places.arguments_of(&self.grid, uses_memory, message, order, streams) {
             Ok(arguments) => {
                 let blobs = blobs.clone();
                 self.submit(Arrived { call, function, on, idempotent, blobs, arguments });
@@ -297,7 +325,7 @@ impl Calls {
             _ => return self.early.push(arrived),
         };
         let Arrived { call, on, idempotent, blobs, arguments, .. } = arrived;
-        let Arguments { payload, lent, target, trace } = arguments;
+        let Arguments { payload, places, in_use, target, trace } = arguments;
         let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
         let target = match (target, function) {
             (Some(target), _) => Ok(target),
@@ -321,7 +349,7 @@ impl Calls {
             },
         };
         target.options.idempotent = idempotent;
-        self.held.push_back(Ready { call, target, payload, lent, blobs });
+        self.held.push_back(Ready { call, target, payload, places, in_use, blobs });
         if self.held.len() == 1 {
             self.start_held();
         }
@@ -349,9 +377,9 @@ impl Calls {
     }
 
     fn start(&mut self, ready: Ready) {
-        let Ready { call, target, payload, lent, blobs } = ready;
+        let Ready { call, target, payload, places, in_use, blobs } = ready;
         self.attach(&target.grid);
-        let Target { grid, function, owner, options, permit } = target;
+        let Target { grid, function, owner, options, permit, .. } = target;
         let backwards = Backwards {
             call,
             answers: Arc::clone(&self.answers),
@@ -368,7 +396,8 @@ impl Calls {
             Ok(taken) => {
                 self.submitted += 1;
                 let keep = self.answers.kept.take_expected(call);
-                let running = Running { call: taken, grid, lent, keep, permit, is_elsewhere };
+                let running =
+                    Running { call: taken, grid, places, in_use, keep, permit, is_elsewhere };
                 self.answers.expect(call, running);
             }
             Err(SubmitError::Failed(GridError::Refused(Refusal::NoWorkers(loss))))
@@ -409,7 +438,8 @@ impl Calls {
             None => None,
             Some(access) => Some(access.begin(&function, bytes, trace, &mut options)?),
         };
-        Ok(Target { grid, function, owner: self.owner, options, permit })
+        let uses_memory = self.access.is_none();
+        Ok(Target { grid, function, owner: self.owner, options, permit, uses_memory })
     }
 
     /// Gives calls back that the grid has not begun.

@@ -45,7 +45,7 @@ impl Connection {
             }
         };
         let up = Outbound::new(Arc::clone(&socket), Box::new(watch));
-        let answers = Arc::new(Answers::new(up, wake));
+        let answers = Answers::new(up, wake);
         // The cell is empty: it was made above.
         let _ = cell.set(Arc::downgrade(&answers));
         let receiver = Receiver::new(Arc::clone(&socket), max_payload);

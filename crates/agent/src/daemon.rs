@@ -8,7 +8,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::answers::Answers;
 use crate::client_blobs::BlobNumbers;
+use crate::client_memory::UserMemory;
 use crate::connection::{Connection, MAX_PAYLOAD};
 use crate::error::AgentError;
 use crate::handshake::{greet, wait_for_request};
@@ -60,6 +61,8 @@ struct Clients {
     most: usize,
     numbers: Arc<BlobNumbers>,
     heartbeats: Arc<Heartbeats>,
+    /// Shared memory of users of this machine.
+    memory: Mutex<HashMap<Arc<str>, Weak<UserMemory>>>,
     /// The connections, by a number of each.
     open: Mutex<HashMap<u64, Open>>,
     next: AtomicU64,
@@ -81,6 +84,7 @@ impl Daemon {
             most,
             numbers: Arc::default(),
             heartbeats: Arc::default(),
+            memory: Mutex::default(),
             open: Mutex::default(),
             next: AtomicU64::new(0),
             ended: Condvar::new(),
@@ -232,6 +236,18 @@ impl Clients {
         self.ended.notify_all();
     }
 
+    /// The shared memory of a user, over all connections.
+    fn memory_of(&self, user: &Arc<str>) -> Arc<UserMemory> {
+        let mut all = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(memory) = all.get(user).and_then(Weak::upgrade) {
+            return memory;
+        }
+        all.retain(|_, memory| memory.strong_count() > 0);
+        let memory = Arc::new(UserMemory::new(user));
+        all.insert(Arc::clone(user), Arc::downgrade(&memory));
+        memory
+    }
+
     /// Answers requests of a program, or serves it as a client.
     fn attend(&self, socket: Socket, user: &Arc<User>) -> Result<(), AgentError> {
         forks::close_in_children(socket.socket().as_raw_fd());
@@ -254,6 +270,9 @@ impl Clients {
             connection.receiver.limit_payload(access.max_payload());
             connection.receiver.drop_payloads(MAX_PAYLOAD);
             answers.silence();
+        }
+        if connection.receiver.carries_descriptors() {
+            connection.places.segments().accept(self.memory_of(&user.name));
         }
         let parent: Arc<dyn Parent> = answers;
         self.grid.attach(&parent);

@@ -9,9 +9,10 @@ use gridrpc_client::Grid;
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::{Outgoing, Payload, section_bytes};
 use gridrpc_link::{Placement, Stream};
-use gridrpc_shm::segment::{Lent, Pool};
+use gridrpc_shm::segment::{Held, Lent, Pool};
 use gridrpc_wire::{HostCall, Message, Order, Place, Section, TraceContext};
 
+use crate::client_memory::{ArgumentPlace, ClientSegments, FindError, MemoryInUse};
 use crate::held_results::KeptResults;
 use crate::service::{Denied, Offered, Target};
 use crate::shared_data::{Filling, Fillings};
@@ -35,6 +36,7 @@ pub(super) struct Places {
     memory: Arc<OnceLock<Memory>>,
     /// Results that have stayed on this host.
     kept: KeptResults,
+    segments: Arc<Mutex<ClientSegments>>,
 }
 
 #[derive(Debug, Default)]
@@ -67,7 +69,9 @@ struct Memory {
 pub(super) struct Arguments {
     pub(super) payload: Payload,
     /// The location of each in shared memory, if it is there.
-    pub(super) lent: Vec<Option<Arc<Lent>>>,
+    pub(super) places: Vec<Option<ArgumentPlace>>,
+    /// The use of the client's memory, if workers use that.
+    pub(super) in_use: Option<Arc<MemoryInUse>>,
     /// Where the call runs, if its function is offered.
     pub(super) target: Option<Target>,
     /// The client's span, if its function is not offered.
@@ -81,6 +85,11 @@ impl Places {
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, Placed>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client's shared memory.
+    pub(super) fn segments(&self) -> MutexGuard<'_, ClientSegments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn offered(&self) -> MutexGuard<'_, OfferedFunctions> {
@@ -107,7 +116,10 @@ impl Places {
         };
         drop(offered);
         let moved = message.sections.iter().filter(|section| {
-            matches!(section.place, Place::Inline(_) | Place::Stream | Place::Kept { .. })
+            matches!(
+                section.place,
+                Place::Inline(_) | Place::Stream | Place::Kept { .. } | Place::Shared(_)
+            )
         });
         let target = function.begin(moved.map(|section| section.len).sum(), trace)?;
         Ok(Begun { target: Some(target), trace: None })
@@ -181,13 +193,14 @@ impl Places {
     }
 
     /// The arguments of an arrived call, in the byte order of its frame. `grid`: where it runs if its function is not
-    /// offered.
+    /// offered; `uses_memory`: whether its workers may then use memory of the client.
     ///
     /// # Errors
     /// When its grid cannot start, or there is no memory for them.
     pub(super) fn arguments_of(
         &self,
         grid: &Grid,
+        uses_memory: bool,
         message: &HostCall<'_>,
         order: Order,
         streams: Vec<Stream>,
@@ -200,14 +213,24 @@ impl Places {
         };
         let grid = target.as_ref().map_or(grid, |target| &*target.grid);
         let passes_on = target.is_none();
-        let payload = self.payload(grid, &message.sections, streams, placed, passes_on)?;
+        // Functions of modules keep no arguments beyond their call.
+        let uses_memory = target
+            .as_ref()
+            .map_or(uses_memory, |target| target.uses_memory && target.function.is_native());
+        let mut sharing =
+            Sharing { in_use: uses_memory.then(Arc::default), places: HashMap::new() };
+        let from = (&*message.sections, streams, placed);
+        let payload = self.payload(grid, from, passes_on, Some(&mut sharing))?;
         let payload = Payload { order, ..payload };
-        let lies = |part: &Outgoing| match part {
-            Outgoing::Shared { lent, .. } => Some(Arc::clone(lent)),
-            _ => None,
+        let Sharing { in_use, mut places } = sharing;
+        let is_at_client = |place: &ArgumentPlace| matches!(place, ArgumentPlace::AtClient { .. });
+        let in_use = in_use.filter(|_| places.values().any(is_at_client));
+        let lies = |(index, part): (usize, &Outgoing)| match (places.remove(&index), part) {
+            (None, Outgoing::Shared { lent, .. }) => Some(ArgumentPlace::Here(Arc::clone(lent))),
+            (place, _) => place,
         };
-        let lent = payload.parts.iter().map(lies).collect();
-        Ok(Arguments { payload, lent, target, trace })
+        let places = payload.parts.iter().enumerate().map(lies).collect();
+        Ok(Arguments { payload, places, in_use, target, trace })
     }
 
     /// The answer of the client's program to a callback.
@@ -220,18 +243,22 @@ impl Places {
         sections: &[Section<'_>],
         streams: Vec<Stream>,
     ) -> io::Result<Payload> {
-        self.payload(grid, sections, streams, Vec::new(), true)
+        let payload = self.payload(grid, (sections, streams, Vec::new()), true, None);
+        payload.map_err(|error| match error {
+            ArgumentsError::System(error) => error,
+            ArgumentsError::Denied(denied) => io::Error::other(denied.message),
+        })
     }
 
-    /// `passes_on`: whether kept results lie in memory that the grid's workers can map.
+    /// `passes_on`: whether kept results lie in memory that the grid's workers can map. `sharing`: none: nothing may lie
+    /// in memory of the client.
     fn payload(
         &self,
         grid: &Grid,
-        sections: &[Section<'_>],
-        streams: Vec<Stream>,
-        placed: Vec<Option<Arc<Lent>>>,
+        (sections, streams, placed): Arrived<'_>,
         passes_on: bool,
-    ) -> io::Result<Payload> {
+        mut sharing: Option<&mut Sharing>,
+    ) -> Result<Payload, ArgumentsError> {
         let mut placed = placed.into_iter();
         let mut streams = streams.into_iter();
         let mut payload = grid.payload();
@@ -243,24 +270,53 @@ impl Places {
                         payload.add_shared(lent, 0, section.len, section.len);
                     }
                     (_, Some(stream)) => payload.add_owned(stream.into_bytes())?,
-                    (_, None) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    (_, None) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
                 },
                 Place::Blob { blob, part } => payload.add_blob(blob, part, section.len),
                 Place::Kept { call, section } => {
-                    let kept = self.kept.section(call, section).ok_or(io::ErrorKind::NotFound)?;
+                    let kept = self.kept.section(call, section);
+                    let kept = kept.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
                     if passes_on {
                         payload.pass_on(&kept)?;
                     } else {
                         payload.add(kept.bytes())?;
                     }
                 }
+                Place::Shared(lease) if let Some(sharing) = &mut sharing => {
+                    let segment = self.segments().find(lease, section.len)?;
+                    let (index, pool) = (payload.sections(), grid.pool());
+                    // Workers decode the first section, which must not change meanwhile.
+                    let in_use = sharing.in_use.clone().filter(|_| index > 0);
+                    let in_use = in_use.map(|in_use| in_use as Arc<dyn Held>);
+                    let place = ArgumentPlace::add(
+                        segment,
+                        lease.offset,
+                        section.len,
+                        in_use,
+                        pool,
+                        &mut payload,
+                    )?;
+                    sharing.places.insert(index, place);
+                }
                 Place::Shared(_) | Place::Argument(_) => {
-                    return Err(io::ErrorKind::InvalidInput.into());
+                    return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
                 }
             }
         }
         Ok(payload.finish())
     }
+}
+
+/// Sections of a message, their streams, and where those were placed.
+type Arrived<'a> = (&'a [Section<'a>], Vec<Stream>, Vec<Option<Arc<Lent>>>);
+
+/// Sections of a call in memory of the client.
+#[derive(Debug)]
+struct Sharing {
+    /// None: workers get copies.
+    in_use: Option<Arc<MemoryInUse>>,
+    /// By their numbers.
+    places: HashMap<usize, ArgumentPlace>,
 }
 
 /// Why the arguments of a call cannot be taken.
@@ -273,6 +329,18 @@ pub(super) enum ArgumentsError {
 impl From<Denied> for ArgumentsError {
     fn from(denied: Denied) -> ArgumentsError {
         ArgumentsError::Denied(denied)
+    }
+}
+
+impl From<FindError> for ArgumentsError {
+    fn from(error: FindError) -> ArgumentsError {
+        match error {
+            FindError::Denied(denied) => ArgumentsError::Denied(denied),
+            FindError::Outside => {
+                let text = "a section lies outside the shared memory of the client";
+                ArgumentsError::System(io::Error::new(io::ErrorKind::InvalidInput, text))
+            }
+        }
     }
 }
 

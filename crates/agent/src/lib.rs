@@ -9,6 +9,7 @@ mod broadcast;
 mod callbacks;
 mod calls;
 mod client_blobs;
+mod client_memory;
 mod connection;
 mod daemon;
 mod error;

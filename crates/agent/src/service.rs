@@ -138,6 +138,9 @@ pub struct Target {
     pub options: CallOptions,
     /// Permission to run it; none: it needs none.
     pub permit: Option<Box<dyn Permit>>,
+    /// Whether its workers may use memory of the client: they run calls of no other user, or they and the client belong
+    /// to the same user.
+    pub uses_memory: bool,
 }
 
 /// Permission for a call, a worker or shared data. It ends when it is dropped.

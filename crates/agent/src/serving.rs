@@ -229,7 +229,7 @@ impl Client {
     }
 
     fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
-        let Received { message, order, streams, .. } = received;
+        let Received { message, order, streams, descriptors, .. } = received;
         match message {
             Message::HostCall(call) => self.calls.arrived(&call, order, streams),
             Message::Wide { call, slots, threads } => self.calls.announce(call, slots, threads)?,
@@ -252,6 +252,10 @@ impl Client {
                 self.calls.blobs.drop_one(blob);
                 self.answers.tell(&Message::BlobDropped { blob, unread: true });
             }
+            Message::Segment { segment, len } => {
+                self.calls.add_segment(segment, len, descriptors)?;
+            }
+            Message::DropSegment { segment } => self.calls.drop_segment(segment),
             Message::Cancel { call } => self.calls.cancel(call),
             Message::Retract { calls } => self.calls.retract(calls),
             Message::KeepResult { call } => self.answers.keep(call),

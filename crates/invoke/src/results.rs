@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gridrpc_link::buffers::{Sink, Source};
 use gridrpc_link::payload::Incoming;
-use gridrpc_shm::segment::Lent;
+use gridrpc_shm::segment::{Left, Lent};
 use gridrpc_typed::{Shape, decode_texts, scatter};
 use gridrpc_wire::{DType, Order, Value, decode_values};
 use thiserror::Error;
@@ -16,8 +16,8 @@ use thiserror::Error;
 pub(super) enum Destination {
     /// Into the caller's memory.
     Caller(*mut u8),
-    /// In place: the worker has written them to the caller's memory.
-    InPlace,
+    /// The same, which the worker has written to if it shares that memory.
+    InPlace(*mut u8),
     /// None: the caller takes them where they arrived.
     Made,
 }
@@ -169,14 +169,14 @@ impl Landing {
     }
 
     fn put(&self, section: Incoming, shape: &Shape, to: Destination) -> Option<Option<Incoming>> {
-        let in_room = match &section {
-            Incoming::Argument(index, len) => Some(self.room(*index, *len)?),
-            _ => None,
+        let (section, in_room) = match section {
+            Incoming::Argument(index, len) => (Incoming::Left(self.room(index, len)?), true),
+            other => (other, false),
         };
-        let bytes = in_room.unwrap_or_else(|| section.bytes());
+        let bytes = section.bytes();
         match to {
-            Destination::InPlace => Some(None),
-            Destination::Caller(start) => {
+            Destination::InPlace(_) if in_room => Some(None),
+            Destination::InPlace(start) | Destination::Caller(start) => {
                 if !matches!(section, Incoming::Placed(_)) && shape.selected() > 0 {
                     let len = shape.bytes();
                     // SAFETY: the caller has promised an array of the size that the interface says.
@@ -186,7 +186,7 @@ impl Landing {
                 Some(None)
             }
             // The call has no section in which a worker could have left it.
-            Destination::Made if in_room.is_some() => None,
+            Destination::Made if in_room => None,
             Destination::Made if shape.is_whole() => Some(Some(section)),
             Destination::Made => {
                 let mut array = vec![0; shape.bytes()];
@@ -197,16 +197,9 @@ impl Landing {
     }
 
     /// The data that the worker has left in a section of the call.
-    fn room(&self, section: u16, len: u64) -> Option<&[u8]> {
+    fn room(&self, section: u16, len: u64) -> Option<Left> {
         let room = self.rooms.iter().find(|room| room.section == section)?;
-        let end = room.offset.checked_add(len)?;
-        let start: io::Result<_> = room.lent.start(end);
-        let start = start.ok()?;
-        // SAFETY: `start` has checked that the segment has so many bytes; it is ours until it is dropped, and the
-        // worker has released it.
-        Some(unsafe {
-            std::slice::from_raw_parts(start.add(room.offset as usize).as_ptr(), len as usize)
-        })
+        Left::new(&room.lent, room.offset, len).ok()
     }
 }
 

@@ -114,7 +114,7 @@ impl Preparation<'_> {
         }
         if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
             self.room(&lent, offset, len, 0);
-            return Ok(Destination::InPlace);
+            return Ok(Destination::InPlace(memory.start));
         }
         let Some(lent) = self.payload.take_shared(len)? else {
             self.add_in(memory, shape, dtype)?;
@@ -138,7 +138,7 @@ impl Preparation<'_> {
                 && let Some((lent, offset)) = arrays::find(memory.start, shape.bytes())
             {
                 self.room(&lent, offset, shape.bytes() as u64, 0);
-                return (Destination::InPlace, true);
+                return (Destination::InPlace(memory.start), true);
             }
         }
         (Destination::Caller(memory.start), false)

@@ -50,7 +50,8 @@ pub enum LinkError {
 pub type Socket = Arc<dyn Transport>;
 
 /// The sections of a message; empty for kinds without any.
-fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
+#[must_use]
+pub fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
     match message {
         Message::Function { sections, .. }
         | Message::Call { sections, .. }

@@ -7,7 +7,9 @@ use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use gridrpc_wire::{Frame, HEADER_LEN, Header, Kind, MAX_BODY, Message, Order, Place};
+use gridrpc_wire::{
+    Frame, HEADER_LEN, Header, Kind, MAX_BODY, MAX_DESCRIPTORS, Message, Order, Place,
+};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::buffers::Sink;
@@ -181,6 +183,8 @@ impl fmt::Debug for Receiver {
 
 /// Maximum number of messages whose streams may arrive at the same time.
 const MOST_PENDING: usize = 4096;
+/// Maximum number of descriptors whose messages have not been read.
+const MOST_DESCRIPTORS: usize = 4 * MAX_DESCRIPTORS as usize;
 /// Size of a receive buffer, bytes: at first, for an idle connection, and once a read has filled that.
 const FIRST: usize = 4 << 10;
 const BUFFER: usize = 64 << 10;
@@ -241,6 +245,12 @@ impl Receiver {
     #[must_use]
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.socket()
+    }
+
+    /// Whether messages can bring descriptors.
+    #[must_use]
+    pub fn carries_descriptors(&self) -> bool {
+        self.socket.carries_descriptors()
     }
 
     /// Whether [`Receiver::fill`] returns data although the socket need not be readable.
@@ -305,6 +315,11 @@ impl Receiver {
     }
 
     fn receive(&mut self) -> io::Result<usize> {
+        let most = if self.filled.is_empty() { 0 } else { MOST_DESCRIPTORS };
+        if self.descriptors.len() > most {
+            let text = "more descriptors arrived than the messages announce";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         if self.filled.is_empty() {
             self.filled = 0..0;
             // Most of a stream goes straight to its destination.

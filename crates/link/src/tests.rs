@@ -333,3 +333,24 @@ fn data_for_a_message_that_nobody_sent_ends_the_connection() {
         assert!(receiver.drain(handle).is_err(), "{message:?}");
     }
 }
+
+#[test]
+fn descriptors_that_no_message_announces_end_the_connection() {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (ours, theirs) =
+        (gridrpc_transport::Unix(ours.into()), gridrpc_transport::Unix(theirs.into()));
+    let mut receiver = Receiver::new(Arc::new(theirs), MANY);
+    let mut frame = Vec::new();
+    Message::Ping { number: 7 }.encode(Order::NATIVE, &mut frame).unwrap();
+    let file = std::fs::File::open("/dev/null").unwrap();
+    ours.send(&frame, &[std::os::fd::AsRawFd::as_raw_fd(&file)]).unwrap();
+    receiver.fill().unwrap();
+    let mut kinds = Vec::new();
+    let handle = |received: Received<'_>| -> Result<(), LinkError> {
+        kinds.push(received.message.kind());
+        Ok(())
+    };
+    receiver.drain(handle).unwrap();
+    assert_eq!(kinds, [Kind::Ping]);
+    assert_eq!(receiver.fill().unwrap_err().kind(), io::ErrorKind::InvalidData);
+}

@@ -190,6 +190,7 @@ impl OfferedFunction {
             owner: place.owner,
             options,
             permit: Some(permit.traced(trace)),
+            uses_memory: self.caller.owns_server || settings.is_isolated(),
         };
         Ok((module, target))
     }

@@ -26,6 +26,8 @@ pub(crate) struct Caller {
     /// Where the calls come from.
     pub(crate) address: Arc<str>,
     pub(crate) role: Role,
+    /// Whether it is root or the server's own user, on this machine.
+    pub(crate) owns_server: bool,
 }
 
 /// Why a user may not do something, or cannot.

@@ -481,18 +481,8 @@ impl Pools {
 
 /// Whether the workers of a module run nothing else.
 fn has_own_pool(settings: &CallSettings) -> bool {
-    let CallSettings {
-        isolation,
-        run_as,
-        most_running,
-        memory,
-        open_files,
-        processes,
-        calendar,
-        ..
-    } = settings;
-    *isolation != Isolation::Shared
-        || *run_as != RunAs::Server
+    let CallSettings { most_running, memory, open_files, processes, calendar, .. } = settings;
+    settings.is_isolated()
         || most_running.is_some()
         || memory.is_some()
         || open_files.is_some()

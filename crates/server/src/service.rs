@@ -122,6 +122,7 @@ impl Users {
             user: Arc::clone(&user.name),
             address: user.address.as_str().into(),
             role: self.role(user),
+            owns_server: is_administrator(user),
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub mod arrays;
 pub mod borrowed;
+pub mod foreign;
 pub mod lendings;
 pub mod outbox;
 pub mod outboxes;

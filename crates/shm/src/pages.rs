@@ -58,8 +58,13 @@ pub struct Memory {
 impl Memory {
     /// Creates unwritten memory.
     pub fn new(file: OwnedFd, len: usize) -> Memory {
+        Memory::of(Arc::new(file), len)
+    }
+
+    /// Memory of a file that others use too.
+    pub fn of(file: Arc<OwnedFd>, len: usize) -> Memory {
         Memory {
-            file: Arc::new(file),
+            file,
             len,
             mapping: OnceLock::new(),
             ready: AtomicUsize::new(0),

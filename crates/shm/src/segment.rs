@@ -47,6 +47,10 @@ pub struct Segment {
 }
 
 impl Segment {
+    pub(crate) fn new(number: u32, memory: Memory) -> Segment {
+        Segment { number, memory }
+    }
+
     /// Its number.
     #[must_use]
     pub fn number(&self) -> u32 {
@@ -71,13 +75,31 @@ impl Segment {
 #[derive(Debug)]
 pub struct Lent {
     segment: Arc<Segment>,
-    pool: Arc<Pool>,
+    origin: Origin,
     spent: AtomicBool,
 }
 
+/// Where a lent segment comes from.
+#[derive(Debug)]
+enum Origin {
+    /// A pool, which takes it back.
+    Pool(Arc<Pool>),
+    /// Another process. Dropping this reports that nobody here uses the section any more.
+    Foreign(#[allow(dead_code)] Arc<dyn Held>),
+}
+
+/// What a section of another process's memory keeps alive.
+pub trait Held: std::fmt::Debug + Send + Sync {}
+
 impl Lent {
     fn new(segment: Arc<Segment>, pool: &Arc<Pool>) -> Lent {
-        Lent { segment, pool: Arc::clone(pool), spent: AtomicBool::new(false) }
+        Lent { segment, origin: Origin::Pool(Arc::clone(pool)), spent: AtomicBool::new(false) }
+    }
+
+    /// A segment that belongs to no pool of this process. `held` lives as long as this.
+    pub(crate) fn foreign(segment: &Arc<Segment>, held: Arc<dyn Held>) -> Lent {
+        let segment = Arc::clone(segment);
+        Lent { segment, origin: Origin::Foreign(held), spent: AtomicBool::new(false) }
     }
 
     /// The segment.
@@ -191,7 +213,9 @@ impl Left {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.pool.take_back(&self.segment, !self.spent.load(Ordering::Relaxed));
+        if let Origin::Pool(pool) = &self.origin {
+            pool.take_back(&self.segment, !self.spent.load(Ordering::Relaxed));
+        }
     }
 }
 
@@ -381,9 +405,9 @@ impl Pool {
         gone
     }
 
-    /// Whether it has any segments, lent or free.
+    /// Whether it has any segments, lent or free, or readers to notify of dropped ones.
     pub fn has_any(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0
+        self.count.load(Ordering::Relaxed) > 0 || !self.shelf().gone.is_empty()
     }
 
     /// Drops segments that have been unused for some time.
@@ -501,8 +525,8 @@ mod tests {
         pool.give_up_old();
         assert!(pool.has_any() && pool.gone().is_empty() && blocks() > 0, "it was used just now");
         pool.give_up(u64::MAX);
-        assert!(!pool.has_any());
         assert_eq!((pool.gone(), blocks()), (vec![0], 0));
+        assert!(!pool.has_any());
         // SAFETY: nobody writes to it.
         assert_eq!(unsafe { reader.at(5, 1).unwrap().read() }, 0);
         assert_eq!(pool.take(1).unwrap().segment().number(), 0, "its number is free again");

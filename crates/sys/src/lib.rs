@@ -27,8 +27,9 @@ pub mod worker_limits;
 pub use errors::{is_out_of_descriptors, limit_of, naming};
 pub use lock::lock;
 pub use memory_file::{
-    HUGE_PAGE, Mapping, ask_for_huge_pages, beyond_select, collapse, common_number, empty,
-    file_size_limit, keeps_its_length, mappings_are_many, memory_file, seal_for_others,
+    HUGE_PAGE, Mapping, ask_for_huge_pages, beyond_select, check_foreign_memory, collapse,
+    common_number, empty, file_size_limit, keeps_its_length, mappings_are_many, memory_file,
+    seal_for_others, seal_for_strangers,
 };
 pub use printer::Printer;
 pub use socket::{

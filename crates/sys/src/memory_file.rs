@@ -74,9 +74,51 @@ pub fn seal_for_others(file: BorrowedFd<'_>) -> io::Result<()> {
 /// Whether a file from another process cannot be shortened.
 #[must_use]
 pub fn keeps_its_length(file: BorrowedFd<'_>) -> bool {
+    seals_of(file) & libc::F_SEAL_SHRINK != 0
+}
+
+/// Fixes the properties of a memory file that its readers rely on, for readers who trust nobody.
+///
+/// # Errors
+/// When the system refuses that.
+pub fn seal_for_strangers(file: BorrowedFd<'_>) -> io::Result<()> {
+    if seals_of(file) & libc::F_SEAL_SEAL != 0 {
+        return Ok(());
+    }
+    add_seals(file, libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL)
+}
+
+/// Checks a file that a stranger has sent as memory of `len` bytes. Nothing that the stranger does can make it shorter
+/// or unwritable, or end a process that uses its mapping.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_foreign_memory(file: BorrowedFd<'_>, len: u64) -> io::Result<()> {
+    let refuse = |text: String| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    // Files with huge pages of their own end a process when no page is left.
+    if nix::sys::statfs::fstatfs(file)?.filesystem_type() != nix::sys::statfs::TMPFS_MAGIC {
+        return refuse("shared memory that is not a memory file".to_owned());
+    }
+    let seals = seals_of(file);
+    if seals & (libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL) != libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL
+    {
+        return refuse("shared memory that somebody can shorten or seal".to_owned());
+    }
     // SAFETY: plain system call.
-    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
+    let access = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) } & libc::O_ACCMODE;
+    if access != libc::O_RDWR || seals & (libc::F_SEAL_WRITE | libc::F_SEAL_FUTURE_WRITE) != 0 {
+        return refuse("shared memory that cannot be written to".to_owned());
+    }
+    let size = nix::sys::stat::fstat(file)?.st_size;
+    if len == 0 || u64::try_from(size).is_ok_and(|size| size < len) {
+        return refuse(format!("shared memory of {size} bytes was announced as {len}"));
+    }
+    Ok(())
+}
+
+fn seals_of(file: BorrowedFd<'_>) -> libc::c_int {
+    // SAFETY: plain system call. It fails for files without seals.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) }.max(0)
 }
 
 /// Returns the memory of a file to the system. Its contents become zeros for everybody who has mapped it.

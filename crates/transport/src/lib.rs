@@ -63,6 +63,11 @@ pub trait Transport: fmt::Debug + Send + Sync {
 
     /// Whether buffered data can be received although the socket need not be readable.
     fn has_more(&self) -> bool;
+
+    /// Whether descriptors go with the bytes.
+    fn carries_descriptors(&self) -> bool {
+        false
+    }
 }
 
 /// Rejects descriptors in transports that carry only bytes: the message that announces them would arrive without

@@ -42,4 +42,8 @@ impl Transport for Unix {
     fn has_more(&self) -> bool {
         false
     }
+
+    fn carries_descriptors(&self) -> bool {
+        true
+    }
 }

@@ -44,6 +44,8 @@ pub use kind::Kind;
 pub use message::{FunctionForm, Hello, Message, Prepare, Stamps, Welcome};
 pub use ranks::Ranks;
 pub use remote_error::RemoteError;
-pub use section::{Lease, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections};
+pub use section::{
+    Lease, MAX_DAEMON_SEGMENTS, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections,
+};
 pub use trace_context::{TraceContext, TraceContextError};
 pub use value::{Array, DType, MAX_DIMENSIONS, Value, decode_values, encode_values};

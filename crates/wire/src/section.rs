@@ -4,6 +4,8 @@ use crate::bytes::{Reader, WireError, Writer, bounded};
 
 /// Maximum number of sections of a payload.
 pub const MAX_SECTIONS: usize = 1024;
+/// Maximum number of segments that a client has announced to a daemon and not dropped.
+pub const MAX_DAEMON_SEGMENTS: usize = 64;
 /// Maximum length of a section, bytes. Far above any memory, far below overflow of sums.
 pub const MAX_SECTION_LEN: u64 = 1 << 48;
 

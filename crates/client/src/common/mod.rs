@@ -6,6 +6,7 @@ mod nested;
 pub(crate) mod request;
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_core::{FunctionId, Loss, Time};
@@ -38,9 +39,12 @@ pub(crate) struct Common {
     /// Memory pool for shared data.
     pub(crate) shared_pool: Arc<Pool>,
     unused: Unused,
-    /// Whether sections lie in shared memory, and from which size on, bytes. If all workers are on hosts, they are
-    /// sent data straight from the caller's memory.
-    shared_memory: bool,
+    /// Whether there are workers on this machine.
+    has_own_workers: bool,
+    /// Whether all hosts use memory of this client. If they do not, and all workers are on hosts, these are sent data
+    /// straight from the caller's memory.
+    hosts_use_memory: AtomicBool,
+    /// Minimum size of sections in shared memory, bytes.
     pub(crate) shared_threshold: usize,
     /// Module files for hosts, if there are any hosts.
     staged: Option<StagedFiles>,
@@ -72,7 +76,8 @@ impl Common {
             pool: Pool::new(config.keep_free),
             shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
             unused: Unused::default(),
-            shared_memory: workers > 0,
+            has_own_workers: workers > 0,
+            hosts_use_memory: AtomicBool::new(false),
             shared_threshold: config.shared_threshold,
             staged: config.groups.as_ref().map(|_| StagedFiles::default()),
             kept_requests,
@@ -88,7 +93,13 @@ impl Common {
 
     /// A builder for payloads.
     pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
-        PayloadBuilder::new(&self.pool, self.shared_memory, self.shared_threshold)
+        let shares = self.has_own_workers || self.hosts_use_memory.load(Ordering::Relaxed);
+        PayloadBuilder::new(&self.pool, shares, self.shared_threshold)
+    }
+
+    /// Records whether all hosts use memory of this client.
+    pub(crate) fn let_hosts_use_memory(&self, use_it: bool) {
+        self.hosts_use_memory.store(use_it, Ordering::Relaxed);
     }
 
     /// Releases the lock, sends the pushed messages and notifies waiters.

@@ -185,6 +185,16 @@ impl Grid {
         &self.common.pool
     }
 
+    /// Lets workers drop memory for arguments that is gone, without waiting for the next call.
+    pub fn tell_of_dropped_memory(&self) {
+        let gone = self.common.pool.gone();
+        if !gone.is_empty() {
+            let mut state = self.common.lock();
+            state.drop_segments(&gone, true);
+            self.common.finish(state);
+        }
+    }
+
     /// Memory pool for shared data.
     pub fn shared_pool(&self) -> &Arc<Pool> {
         &self.common.shared_pool

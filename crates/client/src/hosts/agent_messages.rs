@@ -2,7 +2,7 @@
 
 use gridrpc_core::Loss;
 use gridrpc_link::payload::{Incoming, take_sections};
-use gridrpc_link::{LinkError, Received, Receiver};
+use gridrpc_link::{LinkError, Received, Receiver, sections};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_transport::addresses::with_port;
 use gridrpc_wire::nested_call::is_request;
@@ -101,22 +101,29 @@ pub(crate) struct Conversation {
     pub(crate) receiver: Receiver,
     /// Whether the host is trusted.
     trusted: bool,
+    /// Whether the host uses memory of this client.
+    pub(crate) uses_memory: bool,
     /// Why the connection must end.
     pub(crate) broken: Option<String>,
 }
 
 impl Conversation {
     pub(crate) fn new(receiver: Receiver, trusted: bool) -> Conversation {
-        Conversation { receiver, trusted, broken: None }
+        Conversation { receiver, trusted, uses_memory: false, broken: None }
     }
 
     /// The events received in full. A malformed message marks the conversation as broken.
     pub(crate) fn events(&mut self) -> Vec<HostEvent> {
         let mut events = Vec::new();
-        let trusted = self.trusted;
+        let (trusted, uses_memory) = (self.trusted, self.uses_memory);
         let drained = self.receiver.drain(|received| -> Result<(), LinkError> {
             if !trusted {
                 check_untrusted(&received.message)?;
+            }
+            if !uses_memory && sections(&received.message).iter().any(is_argument) {
+                return Err(LinkError::Unexpected(
+                    "a result in the memory of this client".to_owned(),
+                ));
             }
             events.push(understand(received)?);
             Ok(())
@@ -126,6 +133,10 @@ impl Conversation {
         }
         events
     }
+}
+
+fn is_argument(section: &Section<'_>) -> bool {
+    matches!(section.place, Place::Argument(_))
 }
 
 /// Rejects messages that an untrusted host has no reason to send: it has received neither Python nor shared data, and

@@ -123,10 +123,10 @@ impl<'a> Applied<'a> {
             }
             HostEvent::Retracted(calls) => {
                 calls.iter().for_each(|call| state.kept_nothing(id, *call));
-                let calls: Vec<CallId> = calls.into_iter().map(CallId).collect();
                 if let Some(out) = state.hosts.get(id) {
-                    out.answered += calls.len() as u64;
+                    out.retracted(&calls);
                 }
+                let calls: Vec<CallId> = calls.into_iter().map(CallId).collect();
                 state.drive(|core, out| core.retracted(now, id, &calls, out));
             }
             HostEvent::Missing(blob) => state.share_again(id, BlobId(blob)),
@@ -148,8 +148,13 @@ impl<'a> Applied<'a> {
         now: Time,
         call: u64,
         mut stamps: Stamps,
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) {
+        let sent = state.core.payload(CallId(call));
+        if let Some(Err(error)) = sent.map(|sent| sent.find_left(&mut outcome)) {
+            self.broken = Some(format!("a result that is not there: {error}"));
+            return;
+        }
         let Some(out) = state.hosts.get(self.id) else { return };
         let took = seen_from_here(&mut stamps, &self.offset, out.base);
         let executor = state.hosts.answered_by(call, self.id);

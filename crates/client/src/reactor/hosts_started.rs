@@ -22,7 +22,7 @@ use crate::reactor::deadlines::{Agent, Connection, Due};
 use crate::reactor::hosts_lost::LOOKS;
 use crate::reactor::worker_input::{MAX_PAYLOAD, placement};
 use crate::reactor::{Reactor, Token};
-use crate::state::send_queues::HostOut;
+use crate::state::send_queues::{HostMemory, HostOut};
 use crate::sync::{now, ns};
 
 /// Kept tail of the output of an agent and its launcher, bytes.
@@ -174,6 +174,17 @@ impl Reactor {
         self.hear_host(index as u32);
     }
 
+    /// Decides whether arguments are copied to shared memory: when workers of this machine, or all connected hosts, use
+    /// it. Otherwise they are sent straight from the caller's memory.
+    fn note_shared_memory(&self) {
+        let Some(hosts) = &self.hosts else { return };
+        let use_memory = hosts.entries.iter().all(|entry| match &entry.stage {
+            Stage::There(peer) => !peer.joined || peer.conversation.uses_memory,
+            _ => true,
+        });
+        self.common.let_hosts_use_memory(use_memory);
+    }
+
     pub(super) fn join(&mut self, index: usize, joined: Joined) {
         let Joined { pid, processors, memory, host, boot, addresses } = joined;
         let requests = self.requests.clone();
@@ -204,18 +215,28 @@ impl Reactor {
             let why = format!("what it is to do cannot be told: {error}");
             return self.lose_host(index, Cause::Failed(why));
         }
-        let hashes = staged.into_iter().map(|module| module.hash).collect();
+        // Descriptors cross a Unix socket, unless a program of another machine passes its bytes on.
+        let is_here = !boot.is_empty() && boot == gridrpc_sys::boot_id();
         let ends = hosts.entries[index].ends;
+        let uses_memory = hosts.dialled(index).is_some()
+            && is_here
+            && self
+                .peer(index)
+                .is_some_and(|peer| peer.conversation.receiver.carries_descriptors());
+        let hashes = staged.into_iter().map(|module| module.hash).collect();
         if let Some(peer) = self.peer(index) {
             peer.joined = true;
-            peer.clock = Clock::new(!boot.is_empty() && boot == gridrpc_sys::boot_id());
+            peer.clock = Clock::new(is_here);
+            peer.conversation.uses_memory = uses_memory;
             peer.holds = holds;
             peer.pid = pid;
             peer.host = host;
         }
+        self.note_shared_memory();
+        let memory = uses_memory.then(HostMemory::default);
         let mut state = self.common.lock();
         let base = state.hosts.number(&plan.name, wanted);
-        state.hosts.set(id, Some(HostOut::new(up, base, addresses, hashes)));
+        state.hosts.set(id, Some(HostOut::new(up, base, addresses, hashes, memory)));
         state.hosts.note(id, &plan.name, "has an agent, which starts workers");
         state.core.host_has_cores(id, cores);
         state.core.host_offers(id, &name, &offers);

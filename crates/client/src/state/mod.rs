@@ -473,10 +473,11 @@ impl State {
         }
     }
 
-    /// Announces dropped segments to all workers that know them, `now` or with the next message.
+    /// Announces dropped segments to all workers and hosts that know them, `now` or with the next message.
     pub(crate) fn drop_segments(&mut self, gone: &[u32], now: bool) {
         for segment in gone {
             self.unsendable.extend(self.workers.drop_segment(*segment, now));
+            self.unsendable.extend(self.hosts.drop_segment(*segment, now));
         }
     }
 

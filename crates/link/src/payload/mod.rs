@@ -201,6 +201,16 @@ impl Payload {
         Ok(sources)
     }
 
+    /// The contents of the sections that are streamed to everybody.
+    #[must_use]
+    pub fn streams(&self) -> VecDeque<Arc<Source>> {
+        let stream = |part: &Outgoing| match part {
+            Outgoing::Stream(source) => Some(Arc::clone(source)),
+            _ => None,
+        };
+        self.parts.iter().filter_map(stream).collect()
+    }
+
     /// Announces the segments that are new to the receiver, according to `is_new`.
     ///
     /// # Errors

@@ -21,6 +21,10 @@ pub fn divide(parts: &[Incoming]) -> (Sections<'_>, VecDeque<Arc<Source>>) {
     let mut streams = VecDeque::new();
     let mut sections = Vec::with_capacity(parts.len());
     for part in parts {
+        if let Incoming::Argument(index, len) = part {
+            sections.push(Section { len: *len, place: Place::Argument(*index) });
+            continue;
+        }
         let bytes = part.bytes();
         if bytes.len() < INLINE && inline + bytes.len() <= MAX_INLINE {
             inline += bytes.len();

@@ -96,6 +96,12 @@ const POLICIES: [(&str, Policy); 3] =
 const NAMES: &str = "a list of names without blanks, such as [\"ann\", \"bob\"]";
 
 impl CallSettings {
+    /// Whether no worker runs calls of two users.
+    #[must_use]
+    pub fn is_isolated(&self) -> bool {
+        self.isolation != Isolation::Shared || self.run_as != RunAs::Server
+    }
+
     /// Whether the module's own lists admit this user.
     #[must_use]
     pub fn admits(&self, user: &str, groups: &[String]) -> bool {

@@ -152,6 +152,7 @@ impl DetachedCalls {
             user: record.user.as_str().into(),
             address: "detached".into(),
             role: Role::of(&self.shared.config, &record.user, &record.groups),
+            owns_server: false,
         });
         self.shared.presence.enter(&caller.user, Tie::DetachedCall);
         self.queue(id, Alive { caller, record, target: None, running: None, is_cancelled: false });
@@ -408,7 +409,7 @@ impl DetachedCalls {
     }
 
     fn submit(&self, id: DetachedId, record: &Record, target: Target) -> io::Result<Start> {
-        let Target { grid, function, owner, mut options, permit } = target;
+        let Target { grid, function, owner, mut options, permit, .. } = target;
         let (_, sections) = self.store.read_unfinished(id, Stage::Queued, usize::MAX)?;
         let mut payload = grid.payload();
         for section in sections {

@@ -69,6 +69,7 @@ impl ServerFunctions {
             user: Arc::clone(&caller.user),
             address: caller.address.map_or_else(String::new, |address| address.to_string()).into(),
             role: self.role(caller),
+            owns_server: false,
         })
     }
 

@@ -14,6 +14,7 @@ use gridrpc_wire::{FunctionForm, HostCall, Message, Place, Section, WireError};
 use crate::call::Call;
 use crate::function::Function;
 use crate::shared::SharedData;
+use crate::state::send_queues::host_memory::HostMemory;
 use crate::state::send_queues::reserved_workers::ReservedWorkers;
 
 /// Terms of a call.
@@ -41,6 +42,8 @@ pub(crate) struct HostOut {
     for_guests: HashMap<u64, u32>,
     /// Unanswered calls whose results it was requested to keep.
     to_keep: HashSet<u64>,
+    /// Memory of this client that it uses; none: all data is streamed.
+    memory: Option<HostMemory>,
     /// Number of calls sent to it, of those passed to the connection, and of those answered.
     sent: u64,
     flushed: u64,
@@ -58,12 +61,13 @@ const SMALL: u64 = 4096;
 const AT_HAND: u64 = 4;
 
 impl HostOut {
-    /// `modules`: hashes of the modules sent to it.
+    /// `modules`: hashes of the modules sent to it. `memory`: none: it uses no memory of this client.
     pub(crate) fn new(
         up: Arc<Outbound>,
         base: u32,
         addresses: Vec<String>,
         modules: HashSet<String>,
+        memory: Option<HostMemory>,
     ) -> HostOut {
         HostOut {
             up,
@@ -73,12 +77,26 @@ impl HostOut {
             modules,
             for_guests: HashMap::new(),
             to_keep: HashSet::new(),
+            memory,
             sent: 0,
             flushed: 0,
             answered: 0,
             urgent: false,
             dirty: false,
         }
+    }
+
+    /// Records that the host uses no memory of a call.
+    fn use_no_memory(&mut self, call: u64) {
+        if let Some(memory) = &mut self.memory {
+            memory.answered(call);
+        }
+    }
+
+    /// Records that the host gives calls back.
+    pub(crate) fn retracted(&mut self, calls: &[u64]) {
+        self.answered += calls.len() as u64;
+        calls.iter().for_each(|call| self.use_no_memory(*call));
     }
 
     fn can_wait(&self, submitting: bool) -> bool {
@@ -156,7 +174,7 @@ impl HostsOut {
     }
 
     /// All hosts.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = WorkerId> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = WorkerId> + use<> {
         (self.first..).take(self.list.len()).map(WorkerId)
     }
 
@@ -249,15 +267,23 @@ impl HostsOut {
         let Some(payload) = call.send(u32::MAX, 0) else { return Ok(()) };
         let Terms { idempotent, blobs } = terms;
         let blobs = blobs.iter().map(|blob| blob.0).collect();
+        let is_lent = match &mut out.memory {
+            Some(memory) => memory.lend(id.0, &payload, &out.up)?,
+            None => false,
+        };
+        let (sections, streams) = if is_lent {
+            (payload.sections(), payload.streams())
+        } else {
+            (payload.streamed_sections(), payload.sources().map_err(no_memory)?)
+        };
         let message = Message::HostCall(HostCall {
             call: id.0,
             function: function.0,
             on: on.unwrap_or(u32::MAX),
             idempotent,
             blobs,
-            sections: payload.streamed_sections(),
+            sections,
         });
-        let streams = payload.sources().map_err(no_memory)?;
         let can_wait = batch && payload.bytes <= SMALL;
         if let Some(context) = call.trace_context() {
             out.up.push(&Message::Trace { call: id.0, context })?;
@@ -395,6 +421,7 @@ impl HostsOut {
     pub(crate) fn answered_by(&mut self, call: u64, host: WorkerId) -> Option<WorkerId> {
         let out = self.get(host)?;
         out.answered += 1;
+        out.use_no_memory(call);
         if out.for_guests.is_empty() {
             return Some(host);
         }
@@ -424,6 +451,22 @@ impl HostsOut {
         let asked =
             self.get(host).is_some_and(|out| !out.to_keep.is_empty() && out.to_keep.remove(&call));
         if asked { self.push(host, &Message::DropResult { call }) } else { Ok(()) }
+    }
+
+    /// Announces a dropped segment to the hosts that know it, `now` or with the next message. Returns the hosts that
+    /// could not be notified.
+    #[must_use]
+    pub(crate) fn drop_segment(&mut self, segment: u32, now: bool) -> Vec<(WorkerId, WireError)> {
+        let mut failed = Vec::new();
+        for id in self.ids() {
+            let Some(HostOut { up, memory: Some(memory), .. }) = self.get(id) else { continue };
+            match memory.drop_segment(segment, up) {
+                Ok(is_known) if is_known && now => self.mark(id, true),
+                Ok(_) => {}
+                Err(error) => failed.push((id, error)),
+            }
+        }
+        failed
     }
 
     /// Sends a message without streams.
