@@ -15,10 +15,9 @@ from hypothesis import settings
 # about that take it away again.
 os.environ["GRIDBENCH_ACCEPT_LOAD"] = "1"
 
-# Java of data grids and of Maven runs for seconds, with small heaps: to compile its code a second
-# time, and to collect garbage in several threads, take longer than they gain. What a user has set
-# stays.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Java of data grids and of Maven runs for seconds: to compile its code a second time takes longer
+# than that gains. What a user has set stays.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # How long an example of Hypothesis takes is no claim either.
 settings.register_profile("without deadline", deadline=None)

@@ -24,6 +24,7 @@ from benchmarks.figures import (
 )
 from benchmarks.programs import missing_engine, missing_links
 from gridbench.errors import InputError
+from gridbench.formats import as_given, plain
 from gridbench.linpack.clients.record import FORM as CLIENTS_FORM
 from gridbench.linpack.clients.record import (
     SERVERS,
@@ -328,7 +329,7 @@ def clients_area(extent: Extent) -> Area:
         )  # fmt: skip
     title = (
         f"dgesv of order {n:,} by {clients} clients that call all the time, and a soak of"
-        f" {_SOAK_CLIENTS[extent]} clients for {_SOAK_SECONDS[extent]:g} s"
+        f" {_SOAK_CLIENTS[extent]} clients for {as_given(_SOAK_SECONDS[extent])}"
     )
     return Area("linpack/clients", title, [case, soaked], rows)
 
@@ -370,7 +371,7 @@ def servers_area(extent: Extent) -> Area:
         for clients in counts
         for what, quantity, unit in _QUANTITIES
     ]  # fmt: skip
-    title = f"dgesv of order {n:,} on other servers, {8e-6 * n * n:.2g} MB for each call"
+    title = f"dgesv of order {n:,} on other servers, {plain(8e-6 * n * n, 2)} MB for each call"
     return Area("linpack/servers", title, list(cases.values()), rows)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 
 #: What the extra `gridbench` of the package installs, as pyproject.toml lists it.
-EXTRA = frozenset({"click", "defusedxml", "jinja2", "plotly", "psutil", "pyarrow", "rich", "scipy"})
+_SAME = ("click", "defusedxml", "jinja2", "plotly", "psutil", "pyarrow", "rich", "scipy")
+EXTRA = {name: name for name in _SAME} | {"opentelemetry": "opentelemetry-api"}
+"""The packages of the extra `gridbench` by their modules."""
 
 
 def main() -> None:
@@ -19,7 +21,7 @@ def main() -> None:
         if missing not in EXTRA:
             raise
         print(
-            f"gridbench: error: it needs the package `{missing}`, which is not installed\n"
+            f"gridbench: error: it needs the package `{EXTRA[missing]}`, which is not installed\n"
             "hint: pip install 'gridrpc[gridbench]' installs all that it needs",
             file=sys.stderr,
         )

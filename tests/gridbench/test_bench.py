@@ -257,7 +257,7 @@ def test_bad_input_is_told_before_anything_runs(refused_benchmarks: Run) -> None
     assert done.stderr == (
         "gridbench: error: there is no area `speed`\n"
         "hint: the areas are grain, modules, large, libraries, journal, starts, hosts, cluster,"
-        " sync, data, server\n"
+        " sync, data, server, linpack\n"
     )
     done = refused_benchmarks("grain", "--out", "none/x.json")
     assert done.returncode == 2

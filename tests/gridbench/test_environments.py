@@ -254,7 +254,7 @@ importlib.import_module(sys.argv[1])
 def test_what_runs_in_pythons_of_engines_needs_nothing_that_only_the_program_has(
     module: str, environment: dict[str, str]
 ) -> None:
-    absent = EXTRA - {"psutil"}
+    absent = EXTRA.keys() - {"psutil"}
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT, module, *absent],
         env=environment, capture_output=True, text=True, check=False,

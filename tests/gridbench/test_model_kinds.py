@@ -61,6 +61,8 @@ def test_every_kind_of_results_says_whether_it_can_be_modelled() -> None:
         "gridbench data crossover",
         "gridbench compare",
         "gridbench linpack clients",
+        "gridbench placement",
+        "gridbench placement run",
     }
     names = [kind.name for kind in model_kinds()]
     assert sorted(names) == ["data-grid tasks", "remote Linpack", "synchronised rounds", "tasks"]

@@ -225,19 +225,18 @@ def test_policies_are_run_and_simulated(gridbench: Run, tmp_path: Path) -> None:
     plan = planned_calls(REAL_SCENARIO.with_workload(calls=12), 1)
     for one in runs:
         assert one.status == "done", one.why
-        assert sorted((call.client, call.function) for call in one.calls) == sorted(
+        calls = [PlacedCall(*call) for call in one.calls]
+        assert sorted((call.client, call.function) for call in calls) == sorted(
             zip(plan.client.tolist(), plan.function.tolist(), strict=True)
         )
-        assert all(
-            call.submitted <= call.started <= call.computed <= call.ended for call in one.calls
-        )
+        assert all(call.submitted <= call.started <= call.computed <= call.ended for call in calls)
         assert one.total == pytest.approx(
-            max(call.ended for call in one.calls) - min(call.submitted for call in one.calls)
+            max(call.ended for call in calls) - min(call.submitted for call in calls)
         )
         assert min(one.first, one.simulated, one.simulated_first) > 0
     turns = next(one for one in runs if one.policy == "round-robin")
-    assert {call.server for call in turns.calls} == {0, 1, 2, 3}
-    values = json.loads(gridbench("report", "runs", "--json").stdout)
+    assert {PlacedCall(*call).server for call in turns.calls} == {0, 1, 2, 3}
+    values = json.loads(gridbench("report", "runs", "--json").stdout)["results"]
     assert set(values["policies"]) == {"least-time", "round-robin", BEST}
     # Nothing is run twice.
     again = gridbench(*command)
@@ -253,7 +252,7 @@ def test_a_client_that_ends_fails_its_run(tmp_path: Path) -> None:
         experiment.prepare(bench)
 
         def kill() -> None:
-            assert until(lambda: clients_of(os.getpid()))
+            until(lambda: clients_of(os.getpid()))
             os.kill(clients_of(os.getpid())[0], signal.SIGKILL)
 
         case = PlannedRealRun(policy="random", repeat=0)

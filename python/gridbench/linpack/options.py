@@ -339,7 +339,7 @@ class ClientsParameters:
         "gridbench linpack clients --duration 10 --rounds 1",
         "gridbench linpack clients --steps both --out runs/clients",
         "gridbench linpack clients --clients 64 --duration 600 --steps scaled -n 600",
-        "gridbench linpack clients --servers gridrpc,grpc,ray-serve --clients 1,16 -n 600",
+        "gridbench linpack clients --servers gridrpc,grpc --clients 1,16 -n 600",
     ),
 )
 @experiment_options(ClientsParameters)

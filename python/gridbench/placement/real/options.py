@@ -101,7 +101,7 @@ class RealPlacementParameters:
     short_help="Run clients and servers behind links on this machine.",
     examples=(
         "gridbench placement run",
-        "gridbench placement run scenario.toml --policies least-time,round-robin --rounds 10",
+        "gridbench placement run scenario.toml --policies least-time --rounds 10",
         "gridbench placement run --calls 40 --rounds 1",
     ),
 )
