@@ -68,9 +68,11 @@ class Prediction(NamedTuple):
     speed: float
     #: Calls that run or wait, for each core.
     load: float
+    #: Seconds until a core is free of the program's own calls.
+    wait: float
     #: Seconds for sending the arguments.
     send: float
-    #: Seconds for running the function.
+    #: Seconds for running the function, with the calls of others.
     run: float
     #: Seconds for receiving the results.
     receive: float
@@ -78,7 +80,7 @@ class Prediction(NamedTuple):
     @property
     def total(self) -> float:
         """Seconds for the whole call."""
-        return self.send + self.run + self.receive
+        return self.wait + self.send + self.run + self.receive
 
 
 #: A policy of the user's own: one of the predictions for the servers that are ready.
@@ -120,11 +122,12 @@ class KnownServer:
         self._functions: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
         self.bandwidth_in = _native.Average()
         self.bandwidth_out = _native.Average()
+        self.queue = _native.Average()
         #: By function: operations or calls per second.
         self.speeds: dict[str, _native.Average] = {}
         #: Until when it is left out.
         self.refused_until = 0.0
-        #: Calls of this program that have not ended.
+        #: Calls of this program.
         self._calls = _native.OwnCalls()
 
     def function(self, name: str, options: CallOptions, ranks: int) -> ModuleFunction:
@@ -172,21 +175,22 @@ class KnownServer:
         """Leave it out for a while."""
         self.refused_until = time.monotonic() + REFUSED
 
-    def new_calls(self, announced: float) -> int:
-        """Calls of this program that a load announced at that time does not count."""
+    def own_calls(self, announced: float) -> tuple[int, int, float, float | None]:
+        """Calls of this program when the server was announced and now, seconds until a core is free
+        of them, and seconds that they have waited at the server."""
         with self._lock:
-            return self._calls.since(announced)
+            calls = self._calls
+            wait = calls.wait(time.monotonic())
+            return calls.before(announced), calls.count, wait, self.queue.value
 
-    def begin(self) -> float:
-        """Count a call that begins. Returns what `end` needs."""
+    def begin(self, seconds: float, cores: int) -> _native.OwnCall:
+        """Count a call that begins, and is expected to keep a core for so long."""
         with self._lock:
-            begun = time.monotonic()
-            self._calls.begin(begun)
-        return begun
+            return self._calls.begin(time.monotonic(), seconds, cores)
 
-    def end(self, begun: float) -> None:
+    def end(self, call: _native.OwnCall) -> None:
         with self._lock:
-            self._calls.end(begun)
+            self._calls.end(time.monotonic(), call)
 
     def learn(self, function: str, call: Call[Any], operations: float, has_cost: bool) -> None:
         """Learn from the times of a call that has returned."""
@@ -194,6 +198,8 @@ class KnownServer:
         if profile["calc_in"]:
             speed = self.speeds.setdefault(function, _native.Average())
             speed.add_run(operations, profile["calc_out"] - profile["calc_in"], has_cost)
+            if profile["received"]:
+                self.queue.add_queue(profile["calc_in"] - profile["received"])
         error = 4 * profile["clock_error"]
         if profile["received"]:
             sending = profile["received"] - profile["sent"]
@@ -221,6 +227,8 @@ class Directory:
         #: Functions whose offers are being fetched.
         self._fetching: set[str] = set()
         self._lock = threading.Lock()
+        #: Held while a server is chosen. A policy of the user's own may call functions.
+        self.choosing = threading.RLock()
         self._turn = 0
         self._shared: list[DirectoryShared] = []
 

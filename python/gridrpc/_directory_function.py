@@ -28,17 +28,59 @@ if TYPE_CHECKING:
 #: Bytes in, bytes out and operations of a call.
 CallSize = tuple[float, float, float]
 #: A server as `_native.choose_server` takes it.
-Figures = tuple[float, float, float, float, float, bool, bool]
+Figures = tuple[float, float, float, float, float, bool, bool, float, float, float]
 
 
-class Choice(NamedTuple):
-    """The server of a call."""
+class Predicted(NamedTuple):
+    """A server that could run a call."""
 
     server: KnownServer
-    function: ModuleFunction
-    operations: float
-    #: Whether `CalcOrder` says so.
-    has_cost: bool
+    cores: int
+    prediction: Prediction
+    figures: Figures
+
+    @property
+    def is_measured(self) -> bool:
+        return self.figures[6]
+
+
+class Choice:
+    """The server of a call, where the call counts from now on until it has ended."""
+
+    def __init__(self, name: str, picked: Predicted, size: CallSize, has_cost: bool) -> None:
+        self.server = picked.server
+        #: The function at the server.
+        self.function: ModuleFunction
+        self._name = name
+        self._operations = size[2]
+        #: Whether `CalcOrder` says so.
+        self._has_cost = has_cost
+        seconds = _native.core_time(size, picked.figures)
+        self._counted = [self.server.begin(seconds, picked.cores)]
+
+    def watch(self, call: Call[Any], times: int = 1) -> None:
+        """Learn from the call when it ends. `times`: it runs the function so often."""
+        self._operations *= times
+        call.add_done_callback(self.ended)
+
+    def ended(self, call: Call[Any]) -> None:
+        """Learn from a call that has ended, the first time."""
+        if not self.release():
+            return
+        error = call.exception()
+        if error is None:
+            self.server.learn(self._name, call, self._operations, self._has_cost)
+        elif isinstance(error, (LimitReached, StartError)):
+            self.server.refuse()
+
+    def release(self) -> bool:
+        """Count it no longer. Returns whether it was counted."""
+        try:
+            call = self._counted.pop()
+        except IndexError:
+            return False
+        self.server.end(call)
+        return True
 
     def arguments(self, arguments: DirectoryArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments there."""
@@ -114,7 +156,7 @@ class DirectoryFunction(ModuleFunction):
         """The predicted time of a call with these arguments on each server."""
         arguments = DirectoryArguments(args, kwargs)
         size, has_cost = self._size(arguments)
-        return [prediction for _, prediction, _ in self._predicted(arguments, size, has_cost)]
+        return [one.prediction for one in self._predicted(arguments, size, has_cost)]
 
     def _size(self, arguments: DirectoryArguments) -> tuple[CallSize, bool]:
         """Bytes in, bytes out and operations of a call, and whether `CalcOrder` gives these."""
@@ -126,7 +168,7 @@ class DirectoryFunction(ModuleFunction):
 
     def _predicted(
         self, arguments: DirectoryArguments, size: CallSize, has_cost: bool
-    ) -> list[tuple[KnownServer, Prediction, Figures]]:
+    ) -> list[Predicted]:
         """All servers, in the order of the directory's answer."""
         fetched, offers = self._directory.answer(self.name)
         servers = [(self._directory.server(offer), offer) for offer in offers]
@@ -143,18 +185,19 @@ class DirectoryFunction(ModuleFunction):
                     None if speed is None else speed.value,
                     server.bandwidth_in.value,
                     server.bandwidth_out.value,
-                    server.new_calls(fetched - offer.age),
+                    *server.own_calls(fetched - offer.age),
                 )
             )
         result = []
-        for (server, _), state, found in zip(
+        for (server, offer), state, found in zip(
             servers, states, _native.server_candidates(known, has_cost), strict=True
         ):
             there = arguments.bytes_at(server.address, server.grid)
             figures = (*found[:4], there, *found[5:])
+            load = figures[1] + figures[7]
             times = _native.predicted_time(size, figures)
-            prediction = Prediction(server.address, server.name, state, *figures[:2], *times)
-            result.append((server, prediction, figures))
+            prediction = Prediction(server.address, server.name, state, figures[0], load, *times)
+            result.append(Predicted(server, max(1, offer.cores), prediction, figures))
         return result
 
     def _state(self, server: KnownServer, offer: Offer) -> str:
@@ -178,55 +221,82 @@ class DirectoryFunction(ModuleFunction):
         """
         size, has_cost = self._size(arguments)
         while True:
-            servers = [
-                one
-                for one in self._predicted(arguments, size, has_cost)
-                if one[0].address not in tried and one[1].state == "ready"
-            ]
-            if not servers:
-                raise failure or self._none_left(arguments, size, has_cost)
-            policy = self._directory.policy
-            if callable(policy):
-                # The least of equals is the first, and what has not been measured is to be tried.
-                servers.sort(key=lambda one: one[2][-1])
-                picked = policy([prediction for _, prediction, _ in servers])
-                index = [prediction for _, prediction, _ in servers].index(picked)
-            else:
-                figures = [figures for _, _, figures in servers]
-                found = _native.choose_server(policy, size, figures, self._directory.draw())
-                index = 0 if found is None else found
-            server = servers[index][0]
+            # Of calls that begin at a time, each counts for the next one.
+            with self._directory.choosing:
+                picked = self._pick(arguments, size, has_cost, tried)
+                if picked is None:
+                    raise failure or self._none_left(arguments, size, has_cost)
+                choice = Choice(self.name, picked, size, has_cost)
+            server = choice.server
             try:
-                function = server.function(self.name, self._options, self._ranks)
-                signature = function.description["signature"]
+                choice.function = server.function(self.name, self._options, self._ranks)
+                signature = choice.function.description["signature"]
             except (LookupError, OSError, WorkerLost, NotPermitted) as error:
                 signature, failure = None, error
+            except BaseException:
+                choice.release()
+                raise
             if signature == self.signature:
-                return Choice(server, function, size[2], has_cost)
+                return choice
             # The directory is behind, or lies.
+            choice.release()
             server.refuse()
             tried.add(server.address)
+
+    def _pick(
+        self, arguments: DirectoryArguments, size: CallSize, has_cost: bool, tried: set[str]
+    ) -> Predicted | None:
+        """The server by the policy; None: there is none left."""
+        servers = [
+            one
+            for one in self._predicted(arguments, size, has_cost)
+            if one.server.address not in tried and one.prediction.state == "ready"
+        ]
+        if not servers:
+            return None
+        policy = self._directory.policy
+        if callable(policy):
+            # The least of equals is the first, and what has not been measured is to be tried.
+            servers.sort(key=lambda one: one.is_measured)
+            predictions = [one.prediction for one in servers]
+            return servers[predictions.index(policy(predictions))]
+        figures = [one.figures for one in servers]
+        found = _native.choose_server(policy, size, figures, self._directory.draw())
+        return servers[0 if found is None else found]
 
     def _none_left(
         self, arguments: DirectoryArguments, size: CallSize, has_cost: bool
     ) -> Exception:
-        predicted = self._predicted(arguments, size, has_cost)
-        states = ", ".join(f"{one.address}: {one.state}" for _, one, _ in predicted)
+        predicted = [one.prediction for one in self._predicted(arguments, size, has_cost)]
+        states = ", ".join(f"{one.address}: {one.state}" for one in predicted)
         return LimitReached(f"no server takes a call of {self.name} now ({states})")
 
-    def _begin(self, choice: Choice, call: Call[Any], operations: float) -> None:
-        """Watch a call, to learn from it when it ends."""
-        begun = choice.server.begin()
-
-        def ended(call: Call[Any]) -> None:
-            choice.server.end(begun)
-            error = call.exception()
-            if error is None:
-                choice.server.learn(self.name, call, operations, choice.has_cost)
-            elif isinstance(error, (LimitReached, StartError)):
-                choice.server.refuse()
-
-        call.add_done_callback(ended)
+    def _start(
+        self,
+        choice: Choice,
+        arguments: DirectoryArguments,
+        out: Any,
+        options: CallOptions,
+        *,
+        ranks: int = 0,
+        has_span: bool = True,
+    ) -> Call[Any]:
+        """Submit a call to its server, and watch it."""
+        function = choice.function
+        try:
+            call = function._submit(
+                function._grid,
+                *choice.arguments(arguments),
+                out,
+                options,
+                ranks=ranks,
+                has_span=has_span,
+            )
+        except BaseException:
+            choice.release()
+            raise
+        choice.watch(call)
+        return call
 
     def __call__(
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
@@ -237,9 +307,7 @@ class DirectoryFunction(ModuleFunction):
         arguments = DirectoryArguments(args, kw)
         while True:
             choice = self._choose(arguments, tried, failure)
-            there = choice.arguments(arguments)
-            call = choice.function._submit(choice.function._grid, *there, out, options)
-            self._begin(choice, call, choice.operations)
+            call = self._start(choice, arguments, out, options)
             try:
                 return call.result()
             except (LimitReached, StartError) as error:
@@ -249,6 +317,10 @@ class DirectoryFunction(ModuleFunction):
                 if not self.is_idempotent:
                     raise
                 failure = error
+            finally:
+                # The next call knows of this one, even if it comes before the callback.
+                if call.done():
+                    choice.ended(call)
             choice.server.refuse()
             tried.add(choice.server.address)
 
@@ -256,8 +328,11 @@ class DirectoryFunction(ModuleFunction):
         self._check_grid(grid)
         arguments = DirectoryArguments(args, kwargs)
         choice = self._choose(arguments, set())
-        args, kwargs = choice.arguments(arguments)
-        return choice.function.detach(*args, **kwargs)
+        try:
+            args, kwargs = choice.arguments(arguments)
+            return choice.function.detach(*args, **kwargs)
+        finally:
+            choice.release()
 
     def submit_many_on(
         self, grid: Grid, items: list[Any], single: bool, grain: Grain, options: CallOptions
@@ -270,10 +345,15 @@ class DirectoryFunction(ModuleFunction):
             args, kwargs = ((), dict(item)) if isinstance(item, Mapping) else (tuple(item), {})
         choice = self._choose(DirectoryArguments(args, kwargs), set())
         function = choice.function
-        items = [choice.item(one, single) for one in items]
-        made = function.submit_many_on(function._grid, items, single, grain, options)
+        made = None
+        try:
+            items = [choice.item(one, single) for one in items]
+            made = function.submit_many_on(function._grid, items, single, grain, options)
+        finally:
+            if made is None:
+                choice.release()
         if made is not None:
-            self._begin(choice, made[0], choice.operations * made[1])
+            choice.watch(*made)
         return made
 
     def _submit(
@@ -290,9 +370,4 @@ class DirectoryFunction(ModuleFunction):
         grid._check_open()
         arguments = DirectoryArguments(args, kwargs)
         choice = self._choose(arguments, set())
-        function, there = choice.function, choice.arguments(arguments)
-        call = function._submit(
-            function._grid, *there, out, options, ranks=ranks, has_span=has_span
-        )
-        self._begin(choice, call, choice.operations)
-        return call
+        return self._start(choice, arguments, out, options, ranks=ranks, has_span=has_span)

@@ -176,7 +176,7 @@ def test_a_batch_too_large_for_a_search_is_refused(gridbench: Run) -> None:
 
 def test_given_servers_are_taken_in_turn() -> None:
     def prediction(address: str) -> Prediction:
-        return Prediction(address, "lab", "ready", 1.0, 0.0, 0.0, 1.0, 0.0)
+        return Prediction(address, "lab", "ready", 1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
     given = GivenServers()
     given.next.extend(["b:1", "a:1", "c:1"])

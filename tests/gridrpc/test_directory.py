@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ import pytest
 import gridrpc
 from directories import IDL, Site
 from gridrpc import _native
-from gridrpc._directory import POLICIES
+from gridrpc._directory import POLICIES, VALID
 from grids import CompileIdl
 from processes import LONG, until
 from servers import Authority, Server, began, program, serving, tls
@@ -115,7 +115,7 @@ def test_policies(site: Site, where: Path) -> None:
 
     own = site.grid(policy=last).function("where/parent")
     assert len({int(own(4)[0]) for _ in range(4)}) == 1
-    idle = (1.0, 0.0, 1.0, 1.0, 0.0, False, True)
+    idle = (1.0, 0.0, 1.0, 1.0, 0.0, False, True, 0.0, 0.0, 0.0)
     assert {_native.choose_server(name, (1, 1, 1), [idle], 0) for name in POLICIES} == {0}
     with pytest.raises(gridrpc.ConfigError, match="least-time"):
         site.grid(policy="fastest")
@@ -192,6 +192,87 @@ def test_shared_data_follows_calls_to_another_server(site: Site, compile_idl: Co
     first.stop()
     assert until(lambda: [one.state for one in total.predictions(shared)].count("ready") == 1)
     assert total(shared)[0] == 1000
+
+
+def loads(function: Any, *arguments: Any) -> list[float]:
+    """The loads of servers as a client sees them."""
+    return [one.load for one in function.predictions(*arguments)]
+
+
+def test_own_calls_of_all_functions_count_once(site: Site, where: Path, tmp_path: Path) -> None:
+    site.serve("one", where)
+    grid = site.grid()
+    hold, scale = grid.function("where/hold"), grid.function("where/scale")
+    log, gate = str(tmp_path / "log"), tmp_path / "gate"
+    held = [hold.submit(log, str(gate), 1), hold.submit(log, str(gate), 2)]
+    held.append(grid.submit("where/scale", 1.0, np.ones(1)))
+    with pytest.raises(gridrpc.ArgumentError):
+        scale.submit(1.0, "no array")
+    assert until(lambda: site.servers()[0]["load"] >= 1)
+    # Neither when the server announces them, nor when the client has that answer.
+    until_later = time.monotonic() + VALID + 1
+    while time.monotonic() < until_later:
+        (seen,) = scale.predictions(1.0, np.ones(1))
+        assert seen.load == 3
+        assert seen.total == pytest.approx(seen.wait + seen.send + seen.run + seen.receive)
+        time.sleep(0.1)
+    gate.touch()
+    for call in held:
+        call.result()
+    assert until(lambda: loads(scale, 1.0, np.ones(1)) == [0])
+
+
+def test_a_call_that_has_returned_counts_no_longer(site: Site, where: Path) -> None:
+    site.serve("one", where)
+    scale = site.grid().function("where/scale")
+    x = np.ones(500_000)
+    before = scale.predictions(1.0, x)[0].send
+    for _ in range(20):
+        scale(1.0, x)
+        (seen,) = scale.predictions(1.0, x)
+        assert (seen.load, seen.wait) == (0, 0)
+        assert seen.send != before
+
+
+def test_calls_that_begin_together_go_to_different_servers(
+    site: Site, where: Path, tmp_path: Path
+) -> None:
+    for name in ("one", "two", "three", "four"):
+        site.serve(name, where)
+    hold = site.grid().function("where/hold")
+    log, gate = str(tmp_path / "log"), tmp_path / "gate"
+    barrier = Barrier(4)
+
+    def call(number: int) -> None:
+        barrier.wait()
+        hold(log, str(gate), number)
+
+    threads = [Thread(target=call, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    assert until(lambda: loads(hold, log, str(gate), 0) == [1, 1, 1, 1])
+    gate.touch()
+    for thread in threads:
+        thread.join()
+
+
+def test_short_calls_avoid_the_server_of_a_long_one(
+    site: Site, where: Path, tmp_path: Path
+) -> None:
+    site.serve("one", where)
+    site.serve("two", where)
+    grid = site.grid()
+    parent = grid.function("where/parent")
+    for _ in range(4):
+        parent(1)
+    # It is expected to take a second, and then ever longer.
+    gate = tmp_path / "gate"
+    long = grid.submit("where/hold", str(tmp_path / "log"), str(gate), 7)
+    assert until(lambda: began(tmp_path / "log") == [7])
+    assert len({int(parent(1)[0]) for _ in range(10)}) == 1
+    assert not long.done()
+    gate.touch()
+    assert long.result()[0] == 7
 
 
 def test_a_busy_server_is_avoided_and_a_full_one_is_skipped(

@@ -87,6 +87,9 @@ pub fn explain(lookup: &Value, arguments: &Arguments, policy: Policy) -> String 
             // Without `CalcOrder`, the speed is in calls per second.
             speed: if has_cost { number(offer, "speed") } else { 1.0 },
             load: number(offer, "load"),
+            own_load: 0.0,
+            wait: 0.0,
+            queue: 0.0,
             bandwidth_in: ASSUMED_BANDWIDTH,
             bandwidth_out: ASSUMED_BANDWIDTH,
             bytes_there: 0.0,

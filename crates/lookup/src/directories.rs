@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_placement::{
-    ANSWER_STALE, ANSWER_VALID, Announced, Average, Measured, OwnCalls, Policy, Work, candidates,
-    choose,
+    ANSWER_STALE, ANSWER_VALID, Announced, Average, Measured, OwnCall, OwnCalls, Policy, Work,
+    candidates, choose,
 };
 use gridrpc_sys::{lock, random};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -37,6 +37,10 @@ pub struct LookupAnswer {
 pub struct ChosenServer {
     /// Its address.
     pub address: String,
+    /// Number of its cores.
+    cores: u32,
+    /// How long the call is expected to keep one of them, s.
+    core_time: f64,
 }
 
 /// Times of a call that has returned, s. A time that is not positive is unknown.
@@ -256,7 +260,10 @@ impl Directories {
                 speed: server.speeds.get(function).and_then(|speed| speed.get()),
                 bandwidth_in: server.bandwidth_in.get(),
                 bandwidth_out: server.bandwidth_out.get(),
-                new_calls: server.calls.since(answer.at - offer.age),
+                announced_calls: server.calls.before(answer.at - offer.age),
+                calls: server.calls.count(),
+                wait: server.calls.wait(self.now()),
+                queue: None,
             };
             (announced, measured)
         });
@@ -268,7 +275,11 @@ impl Directories {
             _ => self.turn.fetch_add(1, Ordering::Relaxed),
         };
         let chosen = choose(self.policy, work, &servers, draw);
-        Ok(chosen.map(|index| ChosenServer { address: offers[index].address.clone() }))
+        Ok(chosen.map(|index| ChosenServer {
+            address: offers[index].address.clone(),
+            cores: offers[index].cores,
+            core_time: servers[index].core_time(work),
+        }))
     }
 
     /// Leaves a server out for a while.
@@ -280,25 +291,26 @@ impl Directories {
 
     /// Counts a call that begins. Returns what `end` needs.
     #[must_use]
-    pub fn begin(&self, chosen: &ChosenServer) -> f64 {
+    pub fn begin(&self, chosen: &ChosenServer) -> OwnCall {
         let mut state = lock(&self.state);
         let now = self.now();
-        state.servers.entry(chosen.address.clone()).or_default().calls.begin(now);
-        now
+        let server = state.servers.entry(chosen.address.clone()).or_default();
+        server.calls.begin(now, chosen.core_time, chosen.cores)
     }
 
     /// A call has ended. `times`: of one that has returned. `operations`: by `CalcOrder`.
     pub fn end(
         &self,
         chosen: &ChosenServer,
-        begun: f64,
+        begun: OwnCall,
         function: &str,
         times: Option<CallTimes>,
         operations: Option<f64>,
     ) {
         let mut state = lock(&self.state);
+        let now = self.now();
         let Some(server) = state.servers.get_mut(&chosen.address) else { return };
-        server.calls.end(begun);
+        server.calls.end(now, begun);
         let Some(CallTimes { send, run, receive, error, bytes_in, bytes_out }) = times else {
             return;
         };

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use gridrpc_placement::{
-    ANSWER_STALE, ANSWER_VALID, Announced, Average, Candidate, Measured, OwnCalls, Policy, Work,
-    candidates, choose,
+    ANSWER_STALE, ANSWER_VALID, Announced, Average, Candidate, Measured, OwnCall, OwnCalls, Policy,
+    Work, candidates, choose,
 };
 
 use crate::network::{
@@ -53,8 +53,13 @@ impl ServerState {
 struct KnownServer {
     server: u32,
     calls: OwnCalls,
+    /// Calls that have been sent and have not ended: as many as the server runs at a time. The others are held back.
+    sent: u32,
+    held: VecDeque<u32>,
     bandwidth_in: Average,
     bandwidth_out: Average,
+    /// Time that calls have waited at the server.
+    queue: Average,
     /// By function.
     speeds: Vec<Average>,
 }
@@ -85,8 +90,11 @@ pub struct ServersRun<'n> {
     alive: usize,
     ended: usize,
     stamps: CallStamps,
-    /// When a transfer of a call ended that is under way: arguments first.
+    /// When the client sent a call, and when the server had its arguments.
+    sent: Vec<f64>,
     received: Vec<f64>,
+    /// How clients count their calls.
+    own: Vec<OwnCall>,
     described: Vec<(Announced, Measured)>,
     candidates: Vec<Candidate>,
 }
@@ -132,7 +140,9 @@ impl<'n> ServersRun<'n> {
                 computed: vec![f64::NAN; calls],
                 ended: vec![f64::NAN; calls],
             },
+            sent: vec![f64::NAN; calls],
             received: vec![f64::NAN; calls],
+            own: vec![OwnCall::default(); calls],
             described: Vec::with_capacity(servers),
             candidates: Vec::with_capacity(servers),
         };
@@ -190,8 +200,8 @@ impl<'n> ServersRun<'n> {
             return;
         }
         let now = self.stages.now();
-        let server = match self.assignment {
-            Assignment::Given(servers) => servers[call],
+        let (server, core_time) = match self.assignment {
+            Assignment::Given(servers) => (servers[call], 0.0),
             Assignment::Policy(policy, seed) => self.choose(call, *policy, *seed),
         };
         self.stamps.server[call] = server;
@@ -199,12 +209,26 @@ impl<'n> ServersRun<'n> {
         client.begun += 1;
         client.alive += 1;
         self.alive += 1;
-        client.server(server, self.network.functions.len()).calls.begin(now);
+        let described = &self.network.servers[server as usize];
+        let known = client.server(server, self.network.functions.len());
+        self.own[call] = known.calls.begin(now, core_time, described.cores);
+        if known.sent < described.slots {
+            known.sent += 1;
+            self.send(call);
+        } else {
+            known.held.push_back(call as u32);
+        }
+    }
+
+    fn send(&mut self, call: usize) {
+        let now = self.stages.now();
+        self.sent[call] = now;
         let (link, _) = self.link(call);
         self.stages.at(now + link.latency, CallEvent::Reaches, call as u32);
     }
 
-    fn choose(&mut self, call: usize, policy: Policy, seed: u64) -> u32 {
+    /// The server, and how long the call is expected to keep one of its cores.
+    fn choose(&mut self, call: usize, policy: Policy, seed: u64) -> (u32, f64) {
         let function = self.plan.function[call] as usize;
         let client = &mut self.clients[self.plan.client[call] as usize];
         let draw = match policy {
@@ -235,13 +259,17 @@ impl<'n> ServersRun<'n> {
                 speed: known.speeds[function].get(),
                 bandwidth_in: known.bandwidth_in.get(),
                 bandwidth_out: known.bandwidth_out.get(),
-                new_calls: known.calls.since(announced),
+                announced_calls: known.calls.before(announced),
+                calls: known.calls.count(),
+                wait: known.calls.wait(now),
+                queue: known.queue.get(),
             };
         }
         candidates(&self.described, true, &mut self.candidates);
         let work = &self.network.functions[function];
         // Servers are never full here, and there is one at least.
-        choose(policy, work, &self.candidates, draw).unwrap_or(0) as u32
+        let server = choose(policy, work, &self.candidates, draw).unwrap_or(0);
+        (server as u32, self.candidates[server].core_time(work))
     }
 
     fn end(&mut self, call: usize) {
@@ -249,17 +277,25 @@ impl<'n> ServersRun<'n> {
         self.stamps.ended[call] = now;
         self.ended += 1;
         self.alive -= 1;
-        let (work, begun) = (self.work(call), self.plan.at[call]);
+        let work = self.work(call);
         let server = self.stamps.server[call];
         let client = &mut self.clients[self.plan.client[call] as usize];
         client.alive -= 1;
         let known = client.server(server, self.network.functions.len());
-        known.calls.end(begun);
+        known.calls.end(now, self.own[call]);
+        let next = known.held.pop_front();
+        if next.is_none() {
+            known.sent -= 1;
+        }
         let computed = self.stamps.computed[call];
         let run = computed - self.stamps.started[call];
         known.speeds[self.plan.function[call] as usize].add_run(work.operations, run, true);
-        known.bandwidth_in.add_transfer(work.bytes_in, self.received[call] - begun, 0.0);
+        known.queue.add_queue(self.stamps.started[call] - self.received[call]);
+        known.bandwidth_in.add_transfer(work.bytes_in, self.received[call] - self.sent[call], 0.0);
         known.bandwidth_out.add_transfer(work.bytes_out, now - computed, 0.0);
+        if let Some(next) = next {
+            self.send(next as usize);
+        }
     }
 
     // ---- The server
@@ -367,8 +403,11 @@ impl ClientState {
             let known = KnownServer {
                 server,
                 calls: OwnCalls::default(),
+                sent: 0,
+                held: VecDeque::new(),
                 bandwidth_in: Average::default(),
                 bandwidth_out: Average::default(),
+                queue: Average::default(),
                 speeds: vec![Average::default(); functions],
             };
             self.known.insert(at, known);

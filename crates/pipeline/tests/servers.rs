@@ -60,12 +60,22 @@ fn transfers_share_a_link_and_cores_do_not_wait_for_them() {
 fn a_link_is_shared_only_while_transfers_overlap() {
     // The first is alone until 1, with half done; both get half until it ends at 2; the second then has 50 left.
     let work = Work { bytes_in: 100.0, ..SECOND };
-    let mut network = network(&[SERVER], 1, work);
+    let mut network = network(&[SERVER], 2, work);
     network.links[0].bandwidth = 100.0;
-    let calls = plan(&[(0.0, 0), (0.5, 0)]);
+    let calls = plan(&[(0.0, 0), (0.5, 1)]);
     let stamps = simulated(&network, &calls, &given(&[0, 0]));
     assert_eq!(stamps.started, [1.5, 2.5]);
     assert_eq!(stamps.ended, [2.5, 3.5]);
+}
+
+#[test]
+fn a_client_sends_as_many_calls_as_the_server_runs() {
+    // The second call is sent when the first has ended, so the core waits for its arguments.
+    let work = Work { bytes_in: 100.0, bytes_out: 50.0, operations: 1.0 };
+    let network = network(&[SERVER], 1, work);
+    let stamps = simulated(&network, &plan(&[(0.0, 0), (0.0, 0)]), &given(&[0, 0]));
+    assert_eq!(stamps.started, [1.0, 3.5]);
+    assert_eq!(stamps.ended, [2.5, 5.0]);
 }
 
 #[test]

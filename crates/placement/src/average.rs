@@ -1,7 +1,7 @@
 //! Exponentially weighted average.
 
 /// Weight of a new value.
-const WEIGHT: f64 = 0.25;
+const WEIGHT: f64 = 0.1;
 
 /// An exponentially weighted average of positive numbers, such as the speed of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -36,8 +36,8 @@ mod tests {
             average.add(invalid);
         }
         average.add(4.0);
-        assert_eq!(average.get(), Some(7.0));
-        (0..100).for_each(|_| average.add(4.0));
+        assert_eq!(average.get(), Some(7.6));
+        (0..200).for_each(|_| average.add(4.0));
         assert!((average.get().unwrap() - 4.0).abs() < 1e-6);
     }
 }

@@ -61,7 +61,7 @@ pub fn choose(policy: Policy, work: &Work, servers: &[Candidate], draw: u64) -> 
     };
     match policy {
         Policy::LeastTime => least(&time),
-        Policy::LeastLoad => least(&|server| server.load),
+        Policy::LeastLoad => least(&|server| server.load + server.own_load),
         Policy::TwoChoices => {
             let count = free().count() as u64;
             let first = draw.checked_rem(count)?;
@@ -100,6 +100,9 @@ mod tests {
     const FAST: Candidate = Candidate {
         speed: 4e9,
         load: 0.0,
+        own_load: 0.0,
+        wait: 0.0,
+        queue: 0.0,
         bandwidth_in: 1e6,
         bandwidth_out: 1e6,
         bytes_there: 0.0,
@@ -117,6 +120,8 @@ mod tests {
     #[test]
     fn transfers_and_computing_both_count() {
         assert_eq!(chosen(Policy::LeastTime, &[FULL, FAST, NEAR], 0), Some(2));
+        let waiting = Candidate { wait: 8.0, ..NEAR };
+        assert_eq!(chosen(Policy::LeastTime, &[waiting, FAST], 0), Some(1));
         let large = Work { operations: 1e12, ..WORK };
         assert_eq!(choose(Policy::LeastTime, &large, &[FULL, FAST, NEAR], 0), Some(1));
         let busy = Candidate { load: 9.0, ..FAST };
@@ -126,6 +131,8 @@ mod tests {
     #[test]
     fn other_policies_ignore_the_predicted_time() {
         assert_eq!(chosen(Policy::LeastLoad, &[NEAR, FULL, FAST], 0), Some(2));
+        let called = Candidate { own_load: 1.0, ..FAST };
+        assert_eq!(chosen(Policy::LeastLoad, &[called, NEAR], 0), Some(1));
         let turns = (0..4).map(|turn| chosen(Policy::RoundRobin, &[NEAR, FULL, FAST], turn));
         assert_eq!(turns.collect::<Vec<_>>(), [Some(0), Some(2), Some(0), Some(2)]);
         assert_eq!(chosen(Policy::Random, &[NEAR, FULL, FAST], u64::MAX), Some(2));

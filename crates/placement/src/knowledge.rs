@@ -11,6 +11,8 @@ pub const ANSWER_STALE: f64 = 20.0;
 const LEAST_TRANSFER: f64 = 65_536.0;
 /// Time from which on a run says something about the speed in operations, s: less is overhead.
 const LEAST_RUN: f64 = 1e-3;
+/// No wait at all, s.
+const LEAST_QUEUE: f64 = 1e-9;
 
 /// What a directory says of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +27,7 @@ pub struct Announced {
     pub is_full: bool,
 }
 
-/// What a client has measured of a server, and did since the announcement.
+/// What a client has measured of a server, and its calls there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Operations per second of the function.
@@ -34,56 +36,57 @@ pub struct Measured {
     pub bandwidth_in: Option<f64>,
     /// Bytes per second from the server.
     pub bandwidth_out: Option<f64>,
-    /// Calls of the client that the announced load does not count.
-    pub new_calls: u32,
+    /// Calls of the client that the announced load counts: those at the time of the announcement.
+    pub announced_calls: u32,
+    /// Its calls now.
+    pub calls: u32,
+    /// Time until a core is free of them, s.
+    pub wait: f64,
+    /// Time that its calls have waited at the server for calls of others, s.
+    pub queue: Option<f64>,
 }
 
+/// A server that has not been measured is assumed to be so many times as fast as the best at most.
+const MOST_BETTER: f64 = 100.0;
+
 /// The candidates for a call of a function, in the order of the servers. A server that has not been measured is assumed
-/// to be as good as the best, so that it is tried. `has_cost`: the function has `CalcOrder`, so that announced speeds
-/// are in its unit.
+/// to be as good as the best, so that it is tried: it reaches as much of the speed that it announces, or has the best
+/// speed if it announces that. `has_cost`: the function has `CalcOrder`, so that announced speeds are in its unit.
 pub fn candidates(servers: &[(Announced, Measured)], has_cost: bool, found: &mut Vec<Candidate>) {
     let best = |of: fn(&Measured) -> Option<f64>| {
         servers.iter().filter_map(|(_, measured)| of(measured)).reduce(f64::max)
     };
-    let speed = best(|measured| measured.speed);
+    let announced_speed = |server: &Announced| match server.speed {
+        _ if !has_cost => 1.0,
+        speed if speed.is_finite() => speed.max(0.0),
+        _ => 0.0,
+    };
+    let reached = |(announced, measured): &(Announced, Measured)| {
+        let announced = announced_speed(announced);
+        measured.speed.filter(|_| announced > 0.0).map(|speed| speed / announced)
+    };
+    let share = servers.iter().filter_map(reached).reduce(f64::max).unwrap_or(1.0);
+    let most = best(|measured| measured.speed).unwrap_or(f64::INFINITY);
+    let assumed =
+        |announced: f64| (share * announced).min(MOST_BETTER * most).max(announced.min(most));
     let to = best(|measured| measured.bandwidth_in).unwrap_or(ASSUMED_BANDWIDTH);
     let from = best(|measured| measured.bandwidth_out).unwrap_or(ASSUMED_BANDWIDTH);
     found.clear();
-    found.extend(servers.iter().map(|(announced, measured)| Candidate {
-        speed: measured.speed.or(speed).unwrap_or(if has_cost { announced.speed } else { 1.0 }),
-        load: announced.load + f64::from(measured.new_calls) / f64::from(announced.cores.max(1)),
-        bandwidth_in: measured.bandwidth_in.unwrap_or(to),
-        bandwidth_out: measured.bandwidth_out.unwrap_or(from),
-        bytes_there: 0.0,
-        is_full: announced.is_full,
-        is_measured: measured.speed.is_some(),
-    }));
-}
-
-/// Calls of a client on a server that have not ended, by when they began.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct OwnCalls(Vec<f64>);
-
-impl OwnCalls {
-    /// A call begins; times do not decrease.
-    pub fn begin(&mut self, now: f64) {
-        self.0.push(now);
-    }
-
-    /// A call that began at this time has ended.
-    pub fn end(&mut self, begun: f64) {
-        let at = self.0.partition_point(|&one| one < begun);
-        if self.0.get(at) == Some(&begun) {
-            self.0.remove(at);
+    found.extend(servers.iter().map(|(announced, measured)| {
+        let cores = f64::from(announced.cores.max(1));
+        Candidate {
+            speed: measured.speed.unwrap_or_else(|| assumed(announced_speed(announced))),
+            load: (announced.load - f64::from(measured.announced_calls) / cores).max(0.0),
+            own_load: f64::from(measured.calls) / cores,
+            wait: measured.wait,
+            queue: measured.queue.unwrap_or(0.0),
+            bandwidth_in: measured.bandwidth_in.unwrap_or(to),
+            bandwidth_out: measured.bandwidth_out.unwrap_or(from),
+            bytes_there: 0.0,
+            is_full: announced.is_full,
+            is_measured: measured.speed.is_some(),
         }
-    }
-
-    /// How many began at this time or later: those that a load announced then does not count.
-    #[must_use]
-    pub fn since(&self, announced: f64) -> u32 {
-        let before = self.0.partition_point(|&one| one < announced);
-        u32::try_from(self.0.len() - before).unwrap_or(u32::MAX)
-    }
+    }));
 }
 
 impl Average {
@@ -92,6 +95,11 @@ impl Average {
         if seconds > if has_cost { LEAST_RUN } else { 0.0 } {
             self.add(operations / seconds);
         }
+    }
+
+    /// Adds the time that a call has waited at its server, if it did at all.
+    pub fn add_queue(&mut self, seconds: f64) {
+        self.add(seconds.max(LEAST_QUEUE));
     }
 
     /// Adds the bandwidth of a transfer, unless it is small, or shorter than the possible `error` of its time.
@@ -137,23 +145,35 @@ mod tests {
     }
 
     #[test]
-    fn own_new_calls_add_to_the_announced_load() {
-        let busy = Measured { new_calls: 6, ..Measured::default() };
-        assert_eq!(of(&[(IDLE, busy)], true)[0].load, 2.0);
-        let lying = Announced { cores: 0, ..IDLE };
-        assert_eq!(of(&[(lying, busy)], true)[0].load, 6.5);
+    fn announced_speeds_tell_servers_apart_that_have_not_been_measured() {
+        let measured = Measured { speed: Some(5e8), ..Measured::default() };
+        let slow = Announced { speed: 1e8, ..IDLE };
+        let found = of(&[(IDLE, measured), (slow, Measured::default())], true);
+        assert_eq!([found[0].speed, found[1].speed], [5e8, 1e8]);
+        let fast = Announced { speed: 4e9, ..IDLE };
+        assert_eq!(of(&[(IDLE, measured), (fast, Measured::default())], true)[1].speed, 2e9);
+        let lying = Announced { speed: 1e300, ..IDLE };
+        assert_eq!(of(&[(IDLE, measured), (lying, Measured::default())], true)[1].speed, 5e10);
+        assert_eq!(of(&[(lying, measured), (slow, Measured::default())], true)[1].speed, 1e8);
+        for speed in [f64::NAN, f64::INFINITY, -1.0] {
+            let wrong = Announced { speed, ..IDLE };
+            assert_eq!(of(&[(IDLE, measured), (wrong, Measured::default())], true)[1].speed, 0.0);
+        }
+        let low = Announced { speed: 1e-300, ..IDLE };
+        assert_eq!(of(&[(low, measured), (IDLE, Measured::default())], true)[1].speed, 5e10);
     }
 
     #[test]
-    fn own_calls_are_those_since_the_announcement_that_have_not_ended() {
-        let mut calls = OwnCalls::default();
-        for at in [1.0, 2.0, 2.0, 5.0] {
-            calls.begin(at);
-        }
-        assert_eq!([0.0, 2.0, 2.5, 6.0].map(|at| calls.since(at)), [4, 3, 1, 0]);
-        calls.end(2.0);
-        calls.end(7.0);
-        assert_eq!([0.0, 2.0, 2.5].map(|at| calls.since(at)), [3, 2, 1]);
+    fn own_calls_are_no_load_by_others() {
+        let own = Measured { announced_calls: 1, calls: 6, wait: 2.0, ..Measured::default() };
+        let found = of(&[(IDLE, own)], true)[0];
+        assert_eq!((found.load, found.own_load, found.wait, found.queue), (0.25, 1.5, 2.0, 0.0));
+        let queued = Measured { queue: Some(0.5), ..own };
+        assert_eq!(of(&[(IDLE, queued)], true)[0].queue, 0.5);
+        let older = Measured { announced_calls: 9, ..own };
+        assert_eq!(of(&[(IDLE, older)], true)[0].load, 0.0);
+        let lying = Announced { cores: 0, ..IDLE };
+        assert_eq!(of(&[(lying, own)], true)[0].own_load, 6.0);
     }
 
     #[test]
@@ -165,6 +185,9 @@ mod tests {
         assert_eq!(average.get(), None);
         average.add_run(1.0, 1e-4, false);
         assert_eq!(average.get(), Some(1e4));
+        let mut queue = Average::default();
+        [1.0, 0.0, -1.0].into_iter().for_each(|seconds| queue.add_queue(seconds));
+        assert!((queue.get().unwrap() - 0.81).abs() < 1e-6);
         let mut bandwidth = Average::default();
         bandwidth.add_transfer(65_536.0, 0.5, 0.4);
         assert_eq!(bandwidth.get(), Some(131_072.0));

@@ -5,9 +5,11 @@
 mod average;
 mod choice;
 mod knowledge;
+mod own_calls;
 mod prediction;
 
 pub use average::Average;
 pub use choice::{Policy, choose};
-pub use knowledge::{ANSWER_STALE, ANSWER_VALID, Announced, Measured, OwnCalls, candidates};
+pub use knowledge::{ANSWER_STALE, ANSWER_VALID, Announced, Measured, candidates};
+pub use own_calls::{OwnCall, OwnCalls};
 pub use prediction::{ASSUMED_BANDWIDTH, Candidate, Prediction, Work};

@@ -20,8 +20,14 @@ pub struct Work {
 pub struct Candidate {
     /// Operations per second of a call that runs alone.
     pub speed: f64,
-    /// Calls that run or wait, for each core.
+    /// Calls of others that run or wait, for each core.
     pub load: f64,
+    /// The client's own calls, for each core.
+    pub own_load: f64,
+    /// Time until a core is free of the client's own calls, s.
+    pub wait: f64,
+    /// Time that earlier calls of the client have waited at the server for calls of others, s.
+    pub queue: f64,
     /// Bytes per second to the server.
     pub bandwidth_in: f64,
     /// Bytes per second from the server.
@@ -37,9 +43,11 @@ pub struct Candidate {
 /// The predicted time of a call, s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
+    /// Waiting for other calls of the client.
+    pub wait: f64,
     /// Sending the arguments.
     pub send: f64,
-    /// Running the function, with the other calls of the server.
+    /// Running the function, with the calls of others.
     pub run: f64,
     /// Receiving the results.
     pub receive: f64,
@@ -49,15 +57,25 @@ impl Prediction {
     /// The whole call.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.send + self.run + self.receive
+        self.wait + self.send + self.run + self.receive
     }
 }
 
 impl Candidate {
+    /// How long a call keeps a core from other calls of the client, s: it is sent when a core is free. While there are
+    /// calls of others, it waits for them at least as long as earlier calls did.
+    #[must_use]
+    pub fn core_time(&self, work: &Work) -> f64 {
+        let predicted = self.predict(work);
+        let alone = seconds(work.operations, self.speed);
+        predicted.send + predicted.run.max(alone + self.queue.max(0.0)) + predicted.receive
+    }
+
     /// The predicted time of a call on this server.
     #[must_use]
     pub fn predict(&self, work: &Work) -> Prediction {
         Prediction {
+            wait: if self.wait.is_nan() { f64::INFINITY } else { self.wait.max(0.0) },
             send: seconds(work.bytes_in - self.bytes_there, self.bandwidth_in),
             run: seconds(work.operations, self.speed / (self.load.max(0.0) + 1.0)),
             receive: seconds(work.bytes_out, self.bandwidth_out),
@@ -83,6 +101,9 @@ mod tests {
     const SERVER: Candidate = Candidate {
         speed: 1e9,
         load: 3.0,
+        own_load: 0.0,
+        wait: 0.0,
+        queue: 0.0,
         bandwidth_in: 1e6,
         bandwidth_out: 2e6,
         bytes_there: 0.0,
@@ -94,8 +115,26 @@ mod tests {
     fn the_terms_are_those_of_the_formula() {
         let work = Work { bytes_in: 2e6, bytes_out: 1e6, operations: 5e8 };
         let predicted = SERVER.predict(&work);
-        assert_eq!(predicted, Prediction { send: 2.0, run: 2.0, receive: 0.5 });
+        assert_eq!(predicted, Prediction { wait: 0.0, send: 2.0, run: 2.0, receive: 0.5 });
         assert_eq!(predicted.total(), 4.5);
+    }
+
+    #[test]
+    fn own_calls_are_waited_for_and_counted_once() {
+        let work = Work { bytes_in: 2e6, bytes_out: 1e6, operations: 5e8 };
+        let predicted = Candidate { own_load: 2.0, wait: 1.5, ..SERVER }.predict(&work);
+        assert_eq!(predicted.total(), 6.0);
+        assert_eq!(Candidate { wait: -1.0, ..SERVER }.predict(&work).total(), 4.5);
+        assert_eq!(Candidate { wait: f64::NAN, ..SERVER }.predict(&work).total(), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_core_is_kept_as_long_as_calls_of_others_take() {
+        let work = Work { bytes_in: 2e6, bytes_out: 1e6, operations: 5e8 };
+        let queues = [f64::NAN, -1.0, 1.0, 4.0].map(|queue| Candidate { queue, ..SERVER });
+        assert_eq!(queues.map(|server| server.core_time(&work)), [4.5, 4.5, 4.5, 7.0]);
+        assert_eq!(Candidate { queue: 4.0, ..SERVER }.predict(&work).total(), 4.5);
+        assert_eq!(Candidate { wait: 9.0, ..SERVER }.core_time(&work), 4.5);
     }
 
     #[test]

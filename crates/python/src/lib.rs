@@ -60,8 +60,8 @@ mod _native {
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
     use crate::placement::{
-        MeasuredAverage, OwnServerCalls, announced_interface, choose_server, predicted_time,
-        server_candidates,
+        MeasuredAverage, OwnServerCall, OwnServerCalls, announced_interface, choose_server,
+        core_time, predicted_time, server_candidates,
     };
     #[pymodule_export]
     use crate::plain::plain_bytes;

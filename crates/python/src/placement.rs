@@ -1,23 +1,47 @@
 //! Choice among servers, for `Grid(directory=...)` and for simulations.
 
 use gridrpc_placement::{
-    Announced, Average, Candidate, Measured, OwnCalls, Policy, Work, candidates, choose,
+    Announced, Average, Candidate, Measured, OwnCall, OwnCalls, Policy, Work, candidates, choose,
 };
 use gridrpc_typed::interface_hash;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A candidate: operations per second, calls for each core, bytes per second to and from it, bytes that it has already,
-/// whether it takes no calls, and whether its speed has been measured.
-type Server = (f64, f64, f64, f64, f64, bool, bool);
-/// A server: announced speed, load, cores, and whether it takes no calls; measured speed and bandwidths to and from it,
-/// and new calls of the client.
-type KnownServer = (f64, f64, u32, bool, Option<f64>, Option<f64>, Option<f64>, u32);
+/// A candidate: operations per second, calls of others for each core, bytes per second to and from it, bytes that it has
+/// already, whether it takes no calls, whether its speed has been measured; the client's own calls for each core, the
+/// time until one is free of them, and the time that they have waited at the server.
+type Server = (f64, f64, f64, f64, f64, bool, bool, f64, f64, f64);
+/// A server: announced speed, load, cores, and whether it takes no calls; measured speed and bandwidths to and from it;
+/// calls of the client when it was announced and now, the time until a core is free of them, and the time that they have
+/// waited at the server.
+type KnownServer =
+    (f64, f64, u32, bool, Option<f64>, Option<f64>, Option<f64>, u32, u32, f64, Option<f64>);
 
-fn candidate(
-    (speed, load, bandwidth_in, bandwidth_out, bytes_there, is_full, is_measured): Server,
-) -> Candidate {
-    Candidate { speed, load, bandwidth_in, bandwidth_out, bytes_there, is_full, is_measured }
+fn candidate(server: Server) -> Candidate {
+    let (
+        speed,
+        load,
+        bandwidth_in,
+        bandwidth_out,
+        bytes_there,
+        is_full,
+        is_measured,
+        own_load,
+        wait,
+        queue,
+    ) = server;
+    Candidate {
+        speed,
+        load,
+        own_load,
+        wait,
+        queue,
+        bandwidth_in,
+        bandwidth_out,
+        bytes_there,
+        is_full,
+        is_measured,
+    }
 }
 
 fn work((bytes_in, bytes_out, operations): (f64, f64, f64)) -> Work {
@@ -29,16 +53,36 @@ fn work((bytes_in, bytes_out, operations): (f64, f64, f64)) -> Work {
 pub fn server_candidates(servers: Vec<KnownServer>, has_cost: bool) -> Vec<Server> {
     let known: Vec<_> = servers
         .into_iter()
-        .map(|(speed, load, cores, is_full, measured, bandwidth_in, bandwidth_out, new_calls)| {
-            let measured = Measured { speed: measured, bandwidth_in, bandwidth_out, new_calls };
+        .map(|server| {
+            let (speed, load, cores, is_full, measured, bandwidth_in, bandwidth_out, ..) = server;
+            let (.., announced_calls, calls, wait, queue) = server;
+            let measured = Measured {
+                speed: measured,
+                bandwidth_in,
+                bandwidth_out,
+                announced_calls,
+                calls,
+                wait,
+                queue,
+            };
             (Announced { speed, load, cores, is_full }, measured)
         })
         .collect();
     let mut found = Vec::new();
     candidates(&known, has_cost, &mut found);
     let figures = |one: Candidate| {
-        let Candidate { speed, load, bandwidth_in, bandwidth_out, bytes_there, .. } = one;
-        (speed, load, bandwidth_in, bandwidth_out, bytes_there, one.is_full, one.is_measured)
+        (
+            one.speed,
+            one.load,
+            one.bandwidth_in,
+            one.bandwidth_out,
+            one.bytes_there,
+            one.is_full,
+            one.is_measured,
+            one.own_load,
+            one.wait,
+            one.queue,
+        )
     };
     found.into_iter().map(figures).collect()
 }
@@ -57,11 +101,17 @@ pub fn choose_server(
     Ok(choose(policy, &work(call), &servers, draw))
 }
 
-/// The predicted time of a call on a server: sending, running and receiving, in seconds.
+/// The predicted time of a call on a server: waiting, sending, running and receiving, in seconds.
 #[pyfunction]
-pub fn predicted_time(call: (f64, f64, f64), server: Server) -> (f64, f64, f64) {
+pub fn predicted_time(call: (f64, f64, f64), server: Server) -> (f64, f64, f64, f64) {
     let predicted = candidate(server).predict(&work(call));
-    (predicted.send, predicted.run, predicted.receive)
+    (predicted.wait, predicted.send, predicted.run, predicted.receive)
+}
+
+/// How long a call keeps a core from other calls of the client, in seconds.
+#[pyfunction]
+pub fn core_time(call: (f64, f64, f64), server: Server) -> f64 {
+    candidate(server).core_time(&work(call))
 }
 
 /// The interface of a module as a server announces it, from its declarations in IDL: its hash and its text.
@@ -95,6 +145,11 @@ impl MeasuredAverage {
         self.0.add_run(operations, seconds, has_cost);
     }
 
+    /// Adds the time that a call has waited at its server, if it did at all.
+    fn add_queue(&mut self, seconds: f64) {
+        self.0.add_queue(seconds);
+    }
+
     /// Adds the bandwidth of a transfer, unless it is small, or shorter than the possible error of its time.
     fn add_transfer(&mut self, bytes: f64, seconds: f64, error: f64) {
         self.0.add_transfer(bytes, seconds, error);
@@ -107,10 +162,14 @@ impl MeasuredAverage {
     }
 }
 
-/// Calls of a client on a server that have not ended, by when they began.
+/// The calls of a client at a server. Times do not decrease.
 #[pyclass(name = "OwnCalls", module = "gridrpc._native")]
 #[derive(Default)]
 pub struct OwnServerCalls(OwnCalls);
+
+/// A call that has begun and not ended.
+#[pyclass(name = "OwnCall", module = "gridrpc._native", frozen)]
+pub struct OwnServerCall(OwnCall);
 
 #[pymethods]
 impl OwnServerCalls {
@@ -119,18 +178,29 @@ impl OwnServerCalls {
         OwnServerCalls::default()
     }
 
-    /// A call begins; times do not decrease.
-    fn begin(&mut self, now: f64) {
-        self.0.begin(now);
+    /// Number of calls.
+    #[getter]
+    fn count(&self) -> u32 {
+        self.0.count()
     }
 
-    /// A call that began at this time has ended.
-    fn end(&mut self, begun: f64) {
-        self.0.end(begun);
+    /// Number of calls at an earlier time.
+    fn before(&self, at: f64) -> u32 {
+        self.0.before(at)
     }
 
-    /// How many began at this time or later.
-    fn since(&self, announced: f64) -> u32 {
-        self.0.since(announced)
+    /// How long a call that begins now waits for a core.
+    fn wait(&self, now: f64) -> f64 {
+        self.0.wait(now)
+    }
+
+    /// Begins a call that is expected to keep one of the cores for some seconds.
+    fn begin(&mut self, now: f64, seconds: f64, cores: u32) -> OwnServerCall {
+        OwnServerCall(self.0.begin(now, seconds, cores))
+    }
+
+    /// Ends a call.
+    fn end(&mut self, now: f64, call: &OwnServerCall) {
+        self.0.end(now, call.0);
     }
 }

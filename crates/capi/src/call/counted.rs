@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gridrpc_client::Profile;
-use gridrpc_lookup::{CallTimes, ChosenServer, Directories};
+use gridrpc_lookup::{CallTimes, ChosenServer, Directories, OwnCall};
 
 /// A call at a server that was chosen. It counts until it is dropped.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct CountedCall {
     /// By `CalcOrder`.
     operations: Option<f64>,
     times: Option<CallTimes>,
-    begun: f64,
+    begun: OwnCall,
 }
 
 impl CountedCall {
