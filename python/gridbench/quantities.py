@@ -274,6 +274,22 @@ class TimeScale(Quantity[float]):
             ) from None
 
 
+class Probability(Quantity[float]):
+    """A number above 0, up to 1."""
+
+    name = "probability"
+
+    def read(self, value: Any, folder: Path | None = None) -> float:
+        """The number."""
+        del folder
+        try:
+            return parse_real(str(value), 1e-6, 1.0)
+        except ValueError:
+            raise InputError(
+                f"must be above 0 and up to 1, not `{shown(str(value))}`", remedy="write 0.5"
+            ) from None
+
+
 class RoundCount(Quantity[int | Literal["auto"]]):
     """A number of rounds from 1 on, or `AUTO`."""
 

@@ -179,7 +179,7 @@ def test_calls_are_columns_and_rows() -> None:
 
 def case_of(policy: ServerPolicy, seed: int, mean: float, interval: float = 3.0) -> PlacementCase:
     planned = PlannedPlacementCase(
-        run="simulated", workload="poisson", offered=0.6, interval=interval, servers=2, clients=8,
+        workload="poisson", offered=0.6, interval=interval, servers=2, clients=8,
         policy=policy, seed=seed,
     )  # fmt: skip
     totals = PlacementTotals(

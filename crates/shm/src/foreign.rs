@@ -90,7 +90,7 @@ impl ForeignSegment {
     /// When they lie outside, or the segment cannot be mapped.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let to = self.at(offset, bytes.len() as u64)?;
-        // SAFETY: `at` has checked the stretch, of which this process has no references.
+        // SAFETY: `at` has checked the stretch, and this process holds no references into it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         Ok(())
     }

@@ -22,7 +22,7 @@ from gridbench.linpack.clients.record import (
 from gridbench.linpack.record import BIG_ENDIAN, ClientLanguage
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
-from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Quantity
+from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Probability, Quantity
 from gridbench.schema import group, option, read_parameters
 from gridbench.shared_options import (
     ResultsOptions,
@@ -31,7 +31,7 @@ from gridbench.shared_options import (
     rounds_option,
     seed_option,
 )
-from gridbench.workload.numbers import parse_real, shown
+from gridbench.workload.numbers import shown
 
 if TYPE_CHECKING:
     from gridbench_testbed.links.shaped_link import ShapedLink
@@ -243,22 +243,6 @@ def single(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None
     parameters = read_parameters(LinpackParameters, given)
     experiment = LinpackExperiment(parameters)
     sys.exit(run_experiment(experiment, parameters.results, policy, printing))
-
-
-class Probability(Quantity[float]):
-    """A number above 0, up to 1."""
-
-    name = "probability"
-
-    def read(self, value: Any, folder: Path | None = None) -> float:
-        """The number."""
-        del folder
-        try:
-            return parse_real(str(value), 1e-6, 1.0)
-        except ValueError:
-            raise InputError(
-                f"must be above 0 and up to 1, not `{shown(str(value))}`", remedy="write 0.5"
-            ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

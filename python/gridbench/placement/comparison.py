@@ -10,7 +10,6 @@ from functools import cached_property
 
 from scipy.special import stdtrit
 
-from gridbench.machine.judgement import disturbed
 from gridbench.placement.record import PlacementCase, PlacementTotals, ServerPolicy
 from gridbench.statistics.interval import Interval
 
@@ -127,7 +126,7 @@ def settings_of(cases: Iterable[PlacementCase]) -> list[PolicySetting]:
     """All settings with the cases that count."""
     found: dict[Hashable, dict[ServerPolicy, dict[int, PlacementCase]]] = {}
     for one in cases:
-        if one.totals is not None and not disturbed(one):
+        if one.totals is not None:
             policies = found.setdefault(one.key_without("policy", "seed"), {})
             policies.setdefault(one.policy, {})[one.seed] = one
     return [PolicySetting(one) for one in found.values()]

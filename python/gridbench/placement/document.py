@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from gridbench.formats import NOTHING, counted, percent, plain, times, whole
 from gridbench.jsonl_store import Header
-from gridbench.machine.judgement import disturbed
 from gridbench.pages.colours import SERIES
 from gridbench.pages.curves import Curve, Line, Place, Point
 from gridbench.pages.document import (
@@ -116,7 +115,6 @@ def _finite(found: Interval | None) -> dict[str, float | None] | None:
 def _fields(setting: PolicySetting) -> dict[str, Any]:
     one = setting.first
     return {
-        "run": one.run,
         "workload": one.workload,
         "load": one.offered,
         "interval": one.interval,
@@ -249,14 +247,10 @@ def _stale_sentences(costs: Sequence[StaleCost], settings: Sequence[PolicySettin
 
 
 def _notices(cases: Sequence[PlacementCase]) -> list[str]:
-    found = []
-    if any(one.run == "simulated" for one in cases):
-        found.append(
-            "Simulated: transfers share links evenly and at once, functions take exactly their"
-            " operations by the speed, and servers refuse no call."
-        )
-    if busy := sum(map(disturbed, cases)):
-        found.append(f"Other programs disturbed {busy:,} of {counted(len(cases), 'case')}.")
+    found = [
+        "Simulated: transfers share links evenly and at once, functions take exactly their"
+        " operations by the speed, and servers refuse no call."
+    ]
     left = [f"{one.told()}, {one.status}: {one.why}." for one in cases if one.status != "done"]
     more = [f"{len(left) - _NAMED:,} more were not done."] if len(left) > _NAMED else []
     return [*found, *left[:_NAMED], *more]
@@ -277,7 +271,6 @@ def _setting_columns(settings: Sequence[PolicySetting]) -> list[Column[PolicySet
 
     return [
         Column("workload", lambda one: one.first.workload, words=True),
-        Column("run", lambda one: one.first.run, condition=varies("run"), words=True),
         Column("load", load, condition=any(one.first.offered is not None for one in settings)),
         Column("interval", lambda one: f"{plain(one.first.interval)} s"),
         Column("servers", lambda one: one.first.servers, condition=varies("servers")),
@@ -422,7 +415,7 @@ def _without(setting: PolicySetting, name: str) -> tuple[Hashable, ...]:
 
 
 def _key(setting: PolicySetting) -> dict[str, Any]:
-    names = ("run", "workload", "offered", "interval", "servers", "clients")
+    names = ("workload", "offered", "interval", "servers", "clients")
     return {name: getattr(setting.first, name) for name in names}
 
 

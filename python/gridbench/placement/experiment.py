@@ -33,7 +33,7 @@ class SimulatedPlacement(Experiment[PlannedPlacementCase, PlacementCase]):
         self.parameters = parameters
         self.seed = parameters.seed
         self._base = parameters.base()
-        self._scenarios = {setting_of(one, "simulated"): one for one in parameters.cases()}
+        self._scenarios = {setting_of(one): one for one in parameters.cases()}
         self._plan: tuple[tuple[object, ...], PlannedCalls] | None = None
         self._bound: tuple[tuple[object, ...], float, bool] | None = None
 
@@ -103,11 +103,10 @@ class SimulatedPlacement(Experiment[PlannedPlacementCase, PlacementCase]):
         return self._bound[1:]
 
 
-def setting_of(scenario: PlacementScenario, run: str) -> tuple[tuple[str, Any], ...]:
+def setting_of(scenario: PlacementScenario) -> tuple[tuple[str, Any], ...]:
     """The fields of a planned case that the scenario decides, sorted."""
     is_open = scenario.workload.kind in OPEN_WORKLOADS
     return (
-        ("run", run),
         ("workload", scenario.workload.kind),
         ("offered", scenario.workload.load if is_open else None),
         ("interval", scenario.interval),
@@ -119,5 +118,5 @@ def setting_of(scenario: PlacementScenario, run: str) -> tuple[tuple[str, Any], 
 def setting_of_case(case: PlannedPlacementCase) -> tuple[tuple[str, Any], ...]:
     """The same of a case."""
     fields = case.planned_fields
-    names = ("run", "workload", "offered", "interval", "servers", "clients")
+    names = ("workload", "offered", "interval", "servers", "clients")
     return tuple((name, fields[name]) for name in names)

@@ -26,7 +26,6 @@ POLICIES: dict[ServerPolicy, str] = {
     "data-locality": "the server with most of the arguments",
 }
 """How a client chooses the server of a call: the policies of crates/placement."""
-RunKind = Literal["simulated", "real"]
 
 
 class PlacedCall(NamedTuple):
@@ -124,9 +123,8 @@ def totals_of(scenario: PlacementScenario, calls: PlacedCalls) -> PlacementTotal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPlacementCase(PlannedCase):
-    """A run of a scenario by a policy."""
+    """A simulation of a scenario by a policy."""
 
-    run: RunKind
     workload: WorkloadKind
     offered: float | None
     """Load of an open workload, by capacity; None: the workload has none that is given."""
@@ -173,11 +171,9 @@ class PlacementCase(PlannedPlacementCase):
     best: bool = False
     """Whether `bound` is that of the best assignment found."""
     seconds: float = 0.0
-    """That a simulation took."""
+    """That it took."""
     load: dict[str, Any] | None = None
-    """Load by other programs during a real run."""
-    calls: tuple[tuple[float, ...], ...] = ()
-    """Those of a real run, as `PlacedCall`."""
+    """Nothing: other programs do not change simulated times."""
 
 
 FORM: ResultsForm[PlacementCase] = ResultsForm(

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.jsonl_store import Header
-from gridbench.machine.judgement import disturbed
 from gridbench.placement.record import FORM, PlacementCase, PlacementTotals
 from gridbench.result_kind import ResultRow, only
-from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
+from gridbench.rules import Rules, Seen, broken_by, enough, recorded
 
 if TYPE_CHECKING:
     from gridbench.pages.document import Document
@@ -44,10 +43,9 @@ def rows(source: Path) -> Iterator[ResultRow]:
                 metric=metric,
                 value=of(one.totals),
                 repeat=one.seed,
-                valid=not disturbed(one),
-                disturbed=disturbed(one),
+                valid=True,
+                disturbed=False,
                 parameters={
-                    "run": one.run,
                     "workload": one.workload,
                     "load": one.offered,
                     "interval": one.interval,
@@ -58,9 +56,9 @@ def rows(source: Path) -> Iterator[ResultRow]:
 
 
 def nothing_valid(source: Path) -> InputError:
-    """Why no case is valid."""
+    """No case was done."""
     return InputError(
-        "has no case that counts: none was done, or other programs disturbed all of them",
+        "has no case that was done",
         file=source,
         remedy=f"run `{FORM.command}` again with the same --out",
     )
@@ -105,17 +103,8 @@ def _repeated(found: _Found) -> Seen:
     seeds: dict[str, int] = {}
     for one in found[1]:
         name = f"{one.setting}, {one.policy}"
-        seeds[name] = seeds.get(name, 0) + (one.status == "done" and not disturbed(one))
+        seeds[name] = seeds.get(name, 0) + (one.status == "done")
     return enough(seeds.items(), "seed")
-
-
-def _quiet(found: _Found) -> Seen:
-    real = [one for one in found[1] if one.run == "real" and one.status == "done"]
-    sound = [one for one in real if not disturbed(one)]
-    looked = [(one.told(), one.load) for one in sound or real]
-    if not looked:
-        return "kept", "simulated times do not depend on other programs"
-    return undisturbed(looked, "case", len(real) - len(looked))
 
 
 def _recorded(found: _Found) -> Seen:
@@ -131,7 +120,6 @@ RULES = Rules(
         "complete": _complete,
         "the same calls": _same_calls,
         "repeated": _repeated,
-        "nothing else was at work": _quiet,
         "who measured what, where": _recorded,
     },
 )

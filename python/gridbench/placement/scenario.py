@@ -40,7 +40,7 @@ from typing import Any, Literal, TypeVar
 from gridbench.errors import InputError
 from gridbench.formats import as_given
 from gridbench.links.options import LINK_RATE
-from gridbench.quantities import SIZE, TEXT, Choice, Count, Duration, Quantity
+from gridbench.quantities import SIZE, TEXT, Choice, Count, Duration, Probability, Quantity
 from gridbench.read_config import line_of_key, parse_toml, read_text
 from gridbench.schema import declarations, option
 from gridbench.workload.numbers import parse_real, shown
@@ -99,22 +99,6 @@ class SystemLoad(Quantity[float]):
                 f"`{shown(text)}` is no load of all servers", remedy="give a share from 1% to 300%"
             )
         return share
-
-
-class CallProbability(Quantity[float]):
-    """A number above 0, up to 1."""
-
-    name = "probability"
-
-    def read(self, value: Any, folder: Path | None = None) -> float:
-        """The number."""
-        del folder
-        try:
-            return parse_real(str(value), 1e-6, 1.0)
-        except ValueError:
-            raise InputError(
-                f"must be above 0 and up to 1, not `{shown(str(value))}`", remedy="write 0.5"
-            ) from None
 
 
 _LATENCY = Duration(0.0, 10.0)
@@ -213,9 +197,7 @@ class PlacementWorkload:
     duration: float = option(RUN_TIME, help="Time in which clients begin calls.", default=120.0)
     burst: int = option(Count(1, 100_000), help="Calls of a burst.", default=10)
     step: float = option(RUN_TIME, help="Seconds between two steps of a client.", default=3.0)
-    probability: float = option(
-        CallProbability(), help="That a client calls at a step.", default=0.5
-    )
+    probability: float = option(Probability(), help="That a client calls at a step.", default=0.5)
     calls: int = option(Count(1, MOST_CALLS), help="Number of calls of a batch.", default=100)
 
 
