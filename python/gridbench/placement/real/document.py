@@ -183,10 +183,9 @@ def _sentences(policies: Sequence[RealPolicyRuns]) -> list[str]:
     least = named.get("least-time")
     if least is not None and least.by_best is not None:
         ratio = least.by_best
-        met = "within" if ratio.value <= WITHIN_BEST else "above"
         found.append(
             f"least-time takes {times(ratio.value)} as long as the best assignment that was found"
-            f"{_between(ratio)}, {met} the target of {times(WITHIN_BEST)}."
+            f"{_between(ratio)}{_judged(ratio)}."
         )
     others = [one for one in policies if one.policy not in (BEST, "least-time") and one.by_best]
     if others:
@@ -199,6 +198,15 @@ def _sentences(policies: Sequence[RealPolicyRuns]) -> list[str]:
         f" {met} the target of {percent(WITHIN_SIMULATED, 0)}."
     )
     return found
+
+
+def _judged(ratio: Interval) -> str:
+    target = f"the target of {times(WITHIN_BEST)}"
+    if ratio.high <= WITHIN_BEST:
+        return f", within {target}"
+    if ratio.low > WITHIN_BEST:
+        return f", above {target}"
+    return f"; whether that is within {target} is undecided"
 
 
 def _between(ratio: Interval) -> str:
