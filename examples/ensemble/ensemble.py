@@ -12,7 +12,6 @@ import os
 import sys
 from itertools import repeat
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 import xarray as xr
@@ -28,14 +27,6 @@ def failure_of(result: object) -> str:
     if isinstance(result, Exception):
         return str(result).splitlines()[0]
     return bytes(result.message).decode().strip()
-
-
-def journal_of(options: argparse.Namespace) -> Path | None:
-    """The journal of these settings: a journal compares the name of a file and not its contents."""
-    if options.journal is None:
-        return None
-    checksum = crc32(options.settings.read_bytes())
-    return options.journal.with_name(f"{options.journal.name}.{checksum:08x}")
 
 
 def heights_of(
@@ -56,10 +47,9 @@ def forecast(grid: gridrpc.Grid, options: argparse.Namespace) -> xr.Dataset:
     initial = list(grid.starmap("ensemble/initial_state", perturbed))
     results = list(
         grid.map(
-            # As a function and not by its name: a journal notices when the module has changed.
-            grid.function("ensemble/forecast"),
+            "ensemble/forecast",
             repeat(truncation), repeat(frames), repeat(options.settings), initial,
-            return_exceptions=True, progress="members", journal=journal_of(options),
+            return_exceptions=True, progress="members", journal=options.journal,
         )
     )  # fmt: skip
     missing = np.full(((truncation + 1) ** 2, frames), np.nan, order="F")

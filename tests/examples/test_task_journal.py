@@ -1,4 +1,4 @@
-"""The task farm of examples/montecarlo goes on with what is missing, whatever ends it."""
+"""The task farm of examples/montecarlo continues with what is missing, whatever ends it."""
 
 from __future__ import annotations
 

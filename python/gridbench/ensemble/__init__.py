@@ -1,0 +1,1 @@
+"""The weather ensemble on one or several clusters."""
