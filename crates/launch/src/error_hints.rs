@@ -23,7 +23,7 @@ const REFUSALS: [(&[&str], &str); 9] = [
     ),
     (
         &["host identification has changed"],
-        "{host} shows another host key than before: if it was set up anew, forget the old key by \
+        "{host} shows another host key than before: if it was set up again, forget the old key by \
          `ssh-keygen -R {host}`; else somebody may be listening in between",
     ),
     (

@@ -13,6 +13,7 @@ mod mpi;
 mod permits;
 mod program;
 mod program_protocol;
+mod schedulers;
 mod slurm;
 mod ssh;
 mod ssh_command;
@@ -46,6 +47,9 @@ pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Option<Box
             BatchSystem::Slurm => slurm::open(group, batch, own_program, report),
             BatchSystem::GridEngine => gridengine::open(group, batch, own_program, report),
             BatchSystem::HtCondor => htcondor::open(group, batch, own_program, report),
+            BatchSystem::Pbs | BatchSystem::Torque | BatchSystem::Lsf | BatchSystem::Flux => {
+                schedulers::open(group, batch, own_program, report)
+            }
             BatchSystem::Mpi => mpi::open(group, batch, own_program, report),
         },
         LauncherKind::Session { .. } | LauncherKind::Server { .. } => return None,
@@ -63,6 +67,9 @@ pub fn script(group: &HostGroup, own_program: &Path) -> Option<Result<String, St
             BatchSystem::Slurm => Some(slurm::script(group, batch, own_program)),
             BatchSystem::GridEngine => Some(gridengine::script(group, batch, own_program)),
             BatchSystem::HtCondor => Some(htcondor::script(group, batch, own_program)),
+            BatchSystem::Pbs | BatchSystem::Torque | BatchSystem::Lsf | BatchSystem::Flux => {
+                Some(schedulers::script(group, batch, own_program))
+            }
             BatchSystem::Mpi => None,
         },
         LauncherKind::Local { .. }

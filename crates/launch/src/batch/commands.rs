@@ -22,6 +22,20 @@ const LEAVING: Duration = Duration::from_secs(2);
 /// How many jobs all groups submit at once: each submission is a process here and work for the batch system.
 static SUBMISSIONS: LazyLock<Permits> = LazyLock::new(|| Permits::new(4));
 
+/// A command behind the prefix of its group. Its output is parsed.
+pub(crate) fn prefixed(prefix: &[String], name: &str) -> Command {
+    let mut command = match prefix {
+        [] => Command::new(name),
+        [first, others @ ..] => {
+            let mut command = Command::new(first);
+            command.args(others).arg(name);
+            command
+        }
+    };
+    command.env("LC_ALL", "C");
+    command
+}
+
 /// Runs commands one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
@@ -59,6 +73,15 @@ pub(crate) struct Submission<'a> {
 impl Submission<'_> {
     /// Runs the submit command with `input` on its standard input and returns its output.
     pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Failure> {
+        self.run_partly(command, input).map_err(|(failure, _)| failure)
+    }
+
+    /// The same; a command that fails returns its output too.
+    pub(crate) fn run_partly(
+        &self,
+        command: &mut Command,
+        input: &str,
+    ) -> Result<String, (Failure, String)> {
         let hear = |line: &str| {
             line.clone_into(&mut lock(&self.commands.said));
             (self.hear)();
@@ -72,6 +95,16 @@ impl Submission<'_> {
 impl Commands {
     /// Runs a command to its end with `input` on its standard input and returns its output.
     pub(crate) fn run(&self, command: &mut Command, input: &str) -> Result<String, Failure> {
+        self.run_partly(command, input).map_err(|(failure, _)| failure)
+    }
+
+    /// The same; a command that fails returns its output too, for those that fail when they miss one of several
+    /// jobs.
+    pub(crate) fn run_partly(
+        &self,
+        command: &mut Command,
+        input: &str,
+    ) -> Result<String, (Failure, String)> {
         self.run_heard(command, input, &|_| ())
     }
 
@@ -80,17 +113,18 @@ impl Commands {
         command: &mut Command,
         input: &str,
         hear: &(dyn Fn(&str) + Sync),
-    ) -> Result<String, Failure> {
+    ) -> Result<String, (Failure, String)> {
+        let failed = |failure| (failure, String::new());
         let name = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         end_with_parent(command);
         let (child, pipes) = {
             let mut running = lock(&self.running);
             if self.ended.load(Ordering::Acquire) {
-                return Err(Failure::Silent(CLOSING.to_owned()));
+                return Err(failed(Failure::Silent(CLOSING.to_owned())));
             }
             let (child, pipes) = Child::spawn(command).map_err(|error| {
-                Failure::Absent(format!("`{name}` could not be started: {error}"))
+                failed(Failure::Absent(format!("`{name}` could not be started: {error}")))
             })?;
             *running = Some(Arc::clone(&child));
             (child, pipes)
@@ -112,20 +146,21 @@ impl Commands {
         *lock(&self.running) = None;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
         let (output, error) = (text(output), text(error));
-        match status.map(|status| status.code()) {
-            Some(Some(0)) => Ok(output),
+        let failure = match status.map(|status| status.code()) {
+            Some(Some(0)) => return Ok(output),
             Some(None) if error.is_empty() => {
-                Err(Failure::Silent(format!("`{name}` ended before it was done")))
+                Failure::Silent(format!("`{name}` ended before it was done"))
             }
-            Some(None) => Err(Failure::Silent(format!(
+            Some(None) => Failure::Silent(format!(
                 "`{name}` ended before it was done, and said: {}",
                 error.lines().map(str::trim).collect::<Vec<_>>().join("; ")
-            ))),
+            )),
             _ if error.is_empty() => {
-                Err(Failure::Refused(format!("`{name}` ended with {}", how(status))))
+                Failure::Refused(format!("`{name}` ended with {}", how(status)))
             }
-            _ => Err(Failure::Refused(error)),
-        }
+            _ => Failure::Refused(error),
+        };
+        Err((failure, output))
     }
 
     /// The state of agents whose job has not been submitted yet.

@@ -227,8 +227,8 @@ impl<S: System> JobTracker<S> {
         let watcher = match &mut self.watcher {
             Some(watcher) => Some(watcher),
             none => {
-                let start =
-                    Watcher::start(self.system.cancelling(), self.system.job_name(), all.path());
+                let (cancelling, name) = (self.system.cancelling(), self.system.job_name());
+                let start = Watcher::start(cancelling, name, all.path(), self.system.prefix());
                 let start = start.map_err(|error| {
                     format!("the process that ends the jobs could not be started: {error}")
                 })?;

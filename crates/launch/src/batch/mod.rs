@@ -23,10 +23,12 @@ use gridrpc_sys::lock;
 use crate::launcher::{Event, Launcher, Report, Start};
 use job_tracker::{JobTracker, Order};
 
-pub(crate) use commands::{Commands, Failure, Submission};
+pub(crate) use commands::{Commands, Failure, Submission, prefixed};
 pub(crate) use error_hints::{ErrorHints, each_line_has, ended_with};
 pub(crate) use folder::{Folder, Placing, text};
-pub(crate) use script::{Parts, check_skip, filled, is_left_out, patience, quoted, shell};
+pub(crate) use script::{
+    Parts, check_skip, filled, is_left_out, patience, quoted, recorded, shell,
+};
 pub(crate) use status_query::StatusQuery;
 pub(crate) use system::System;
 pub(crate) use task::{JobRequest, JobState, Task, TaskStatus, VanishedTask};

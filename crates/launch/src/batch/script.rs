@@ -90,6 +90,27 @@ pub(crate) fn patience(requeue: bool) -> &'static str {
     if requeue { " --patience 60" } else { "" }
 }
 
+/// Shell lines that run one agent and record how it ends. `number`: a shell word, the agent's number.
+/// `before`: lines to run first. `options`: those of the agent, after its ticket.
+pub(crate) fn recorded(
+    program: &str,
+    folder: &str,
+    number: &str,
+    before: &str,
+    options: &str,
+) -> String {
+    let (program, folder) = (quoted(program), quoted(folder));
+    format!(
+        "tickets={folder}\n\
+         agent={number}\n\
+         {before}\
+         {program} agent --ticket \"$tickets/$agent\"{options} \\\n    \
+         >\"$tickets/$agent.out\" 2>&1 || status=$?\n\
+         echo \"$status\" >\"$tickets/$agent.end\"\n\
+         exit \"$status\""
+    )
+}
+
 /// Whether `skip` names this option, with or without its value: `--time`, `-l`, `-l h_rt`.
 pub(crate) fn is_left_out(skip: &[String], option: &str) -> bool {
     let name = |text: &str, end: char| text.split(end).next().unwrap_or_default().to_owned();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_told_and_the_next_question_is_another() {
+    fn trouble_is_reported_and_the_next_question_is_another() {
         let status_query = StatusQuery::default();
         let failure = Failure::Silent("no answer".to_owned());
         assert_eq!(

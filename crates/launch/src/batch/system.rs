@@ -55,7 +55,12 @@ pub(crate) trait System: fmt::Debug + Send + 'static {
     /// The name of all its jobs, unique to this client.
     fn job_name(&self) -> &str;
 
-    /// Commands for `sh` that cancel the jobs in `$jobs` and all jobs named `$name`. They fail if the batch
-    /// system does not answer.
+    /// The words before each of its commands.
+    fn prefix(&self) -> &[String] {
+        &[]
+    }
+
+    /// Commands for `sh` that cancel the jobs in `$jobs` and all jobs named `$name`, behind the prefix in
+    /// `"$@"`. They fail if the batch system does not answer.
     fn cancelling(&self) -> &'static str;
 }

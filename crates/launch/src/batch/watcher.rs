@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::child::{Child, block_broken_pipe};
 
 /// The watcher's `sh` script. It follows the definition of a function `cancel` for the batch system, which
-/// cancels the jobs in `$jobs` and those named `$name`. The watcher reads each new job from standard input,
+/// cancels the jobs in `$jobs` and those named `$name`; its arguments are the prefix of commands. The watcher reads each new job from standard input,
 /// and a final line when all is done. If its input ends without that line, the client is gone or could not
 /// cancel its jobs. A submission under way may become a job a moment later, so it cancels twice. It retries
 /// for about ten minutes if the batch system does not answer.
@@ -22,10 +22,10 @@ while read -r word job; do
         done) exit 0 ;;
     esac
 done
-cancel
+cancel "$@"
 sleep 2
 for pause in 1 2 5 10 30 60 60 60 60 60 60 60 60 60 0; do
-    if cancel; then break; fi
+    if cancel "$@"; then break; fi
     sleep "$pause"
 done
 rm -rf -- "$folder"
@@ -43,11 +43,17 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// `cancelling`: the body of the function `cancel`. `name`: the name of all jobs. `folder`: the folder to
-    /// remove once they are gone.
-    pub(crate) fn start(cancelling: &str, name: &str, folder: &Path) -> std::io::Result<Watcher> {
-        let script = format!("name=$1\nfolder=$2\ncancel() {{\n{cancelling}\n}}\n{WATCH}");
+    /// remove once they are gone. `prefix`: the words before each command of `cancelling`.
+    pub(crate) fn start(
+        cancelling: &str,
+        name: &str,
+        folder: &Path,
+        prefix: &[String],
+    ) -> std::io::Result<Watcher> {
+        let script = format!("name=$1\nfolder=$2\nshift 2\ncancel() {{\n{cancelling}\n}}\n{WATCH}");
         let mut command = Command::new("sh");
-        command.args(["-c", &script, "gridrpc-watcher", name]).arg(folder).current_dir("/");
+        command.args(["-c", &script, "gridrpc-watcher", name]).arg(folder).args(prefix);
+        command.current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let (child, pipes) = Child::spawn(&mut command)?;
         let stdin = pipes.stdin.ok_or(std::io::ErrorKind::BrokenPipe)?;

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_could_not_start_are_told_with_a_remedy() {
+    fn jobs_that_could_not_start_are_reported_with_a_remedy() {
         let text = not_started("7.2", "can't open output file \"/a\"");
         assert!(text.contains("job 7.2: can't open output file") && text.contains("`staging`"));
         assert!(not_started("7", "").contains("does not say why"));

@@ -12,7 +12,7 @@ use super::state_names::{self, State, name, rows};
 use super::state_reasons::{errors, reasons};
 use crate::batch::{
     Commands, Failure, JobRequest, JobState, StatusQuery, Submission, System, Task, TaskStatus,
-    VanishedTask, ended_with, job_name,
+    VanishedTask, ended_with, job_name, prefixed,
 };
 
 /// All groups of this process share one queue of jobs.
@@ -53,30 +53,30 @@ impl GridEngine {
     }
 
     /// The output of `qstat -j`: why jobs wait, and which errors their tasks had.
-    fn told(commands: &Commands, jobs: &[&str]) -> String {
+    fn told(&self, commands: &Commands, jobs: &[&str]) -> String {
         if jobs.is_empty() {
             return String::new();
         }
-        let mut qstat = command("qstat");
+        let mut qstat = self.command("qstat");
         qstat.args(["-j", &jobs.join(",")]);
         // Without an answer, the state alone has to do.
         commands.run(&mut qstat, "").unwrap_or_default()
     }
 }
 
-/// A Grid Engine command with the environment of a process outside any job.
-fn command(name: &str) -> Command {
-    let mut command = Command::new(name);
-    for (variable, _) in std::env::vars_os() {
-        let text = variable.to_string_lossy();
-        let is_of_a_task = OF_A_TASK.iter().any(|begin| text.starts_with(begin));
-        if is_of_a_task || OF_A_JOB.contains(&&*text) {
-            command.env_remove(&variable);
+impl GridEngine {
+    /// A Grid Engine command with the environment of a process outside any job.
+    fn command(&self, name: &str) -> Command {
+        let mut command = prefixed(&self.batch.prefix, name);
+        for (variable, _) in std::env::vars_os() {
+            let text = variable.to_string_lossy();
+            let is_of_a_task = OF_A_TASK.iter().any(|begin| text.starts_with(begin));
+            if is_of_a_task || OF_A_JOB.contains(&&*text) {
+                command.env_remove(&variable);
+            }
         }
+        command
     }
-    // The output is parsed.
-    command.env("LC_ALL", "C");
-    command
 }
 
 impl System for GridEngine {
@@ -86,7 +86,7 @@ impl System for GridEngine {
         wanted: &JobRequest<'_>,
     ) -> Result<String, Failure> {
         let script = self.script(wanted).map_err(Failure::Refused)?;
-        let said = submission.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
+        let said = submission.run(self.command("qsub").arg("-terse"), &script).map_err(refusal)?;
         // For an array, the tasks follow a dot.
         let job = said.lines().last().and_then(|line| line.trim().split('.').next());
         match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {
@@ -96,7 +96,7 @@ impl System for GridEngine {
     }
 
     fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
-        let mut qstat = command("qstat");
+        let mut qstat = self.command("qstat");
         // One row per task of an array, and full host names.
         qstat.args(["-g", "d", "-xml"]);
         let said = match commands.run(&mut qstat, "") {
@@ -110,7 +110,7 @@ impl System for GridEngine {
         let mut asked: Vec<&str> = rows.iter().filter(waits).map(|row| row.job).collect();
         asked.sort_unstable();
         asked.dedup();
-        let told = GridEngine::told(commands, &asked);
+        let told = self.told(commands, &asked);
         let (reasons, errors): (HashMap<_, _>, _) = (reasons(&told), errors(&told));
         let mut failed = Vec::new();
         let seen = rows.iter().map(|row| {
@@ -139,11 +139,12 @@ impl System for GridEngine {
     }
 
     fn status_query(&self) -> Option<&'static StatusQuery> {
-        Some(&STATUS_QUERY)
+        // Behind a prefix there may be another Grid Engine.
+        self.batch.prefix.is_empty().then(|| &*STATUS_QUERY)
     }
 
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Failure> {
-        let mut qdel = command("qdel");
+        let mut qdel = self.command("qdel");
         qdel.args(tasks.iter().map(name));
         match commands.run(&mut qdel, "") {
             // They have already ended.
@@ -192,9 +193,13 @@ impl System for GridEngine {
         &self.name
     }
 
+    fn prefix(&self) -> &[String] {
+        &self.batch.prefix
+    }
+
     fn cancelling(&self) -> &'static str {
         // No such job is a success as well.
-        "said=$(qdel $jobs \"$name\" 2>&1) && return 0\n\
+        "said=$(\"$@\" qdel $jobs \"$name\" 2>&1) && return 0\n\
          case $said in\n    \
          *'unable to '*|*commlib*|*'not found'*|*SGE_ROOT*) return 1 ;;\n\
          esac"

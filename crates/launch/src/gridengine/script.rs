@@ -5,7 +5,7 @@ use gridrpc_config::RequestForm;
 use super::jobs::GridEngine;
 use crate::batch::{
     JobRequest, Parts, check_skip, filled, is_left_out, patience, processors_of_agent, quoted,
-    shell,
+    recorded, shell,
 };
 
 /// The options that a job may set; `skip` removes them.
@@ -99,20 +99,12 @@ impl GridEngine {
     fn agent(&self, wanted: &JobRequest<'_>) -> String {
         let JobRequest { agents, program, folder } = *wanted;
         let number = if agents > 1 { "$((SGE_TASK_ID - 1))" } else { "0" };
-        let (program, folder) = (quoted(program), quoted(folder));
         let processors = self.processors("\"$slots\"");
-        let patience = patience(self.batch.requeue);
+        let options = format!("{}{processors}", patience(self.batch.requeue));
         // The first line is the host that the script runs on.
-        format!(
-            "tickets={folder}\n\
-             agent={number}\n\
-             slots=${{NSLOTS:-1}} status=0\n\
-             [ ! -r \"${{PE_HOSTFILE:-}}\" ] || read -r host slots rest <\"$PE_HOSTFILE\"\n\
-             {program} agent --ticket \"$tickets/$agent\"{patience}{processors} \\\n    \
-             >\"$tickets/$agent.out\" 2>&1 || status=$?\n\
-             echo \"$status\" >\"$tickets/$agent.end\"\n\
-             exit \"$status\""
-        )
+        let before = "slots=${NSLOTS:-1} status=0\n\
+                      [ ! -r \"${PE_HOSTFILE:-}\" ] || read -r host slots rest <\"$PE_HOSTFILE\"\n";
+        recorded(program, folder, number, before, &options)
     }
 
     /// Lines that run all agents of a job, on the hosts of its slots.

@@ -102,7 +102,7 @@ scheduling info:            (Collecting of scheduler job information is turned o
 ";
 
     #[test]
-    fn reasons_are_told_in_words_and_in_grid_engines_own() {
+    fn reasons_are_reported_in_words_and_in_grid_engines_own() {
         let reasons = reasons(TOLD);
         assert_eq!(
             reasons["7"],

@@ -126,7 +126,7 @@ impl Place {
             none => {
                 let folder = self.placing.open()?;
                 // Agents end with the client; the watcher only removes the folder.
-                let watcher = Watcher::start(":", "", folder.path()).map_err(|error| {
+                let watcher = Watcher::start(":", "", folder.path(), &[]).map_err(|error| {
                     format!("the process that removes the tickets could not be started: {error}")
                 })?;
                 none.insert((folder, watcher))

@@ -46,7 +46,7 @@ fn a_job_that_may_be_requeued_waits_for_its_ticket() {
 }
 
 #[test]
-fn all_that_is_asked_for_is_in_the_script() {
+fn all_that_is_requested_is_in_the_script() {
     let script = script_of(
         "gridengine:?nodes=3&workers=4&cores=2&queue=long.q&project=me&memory=8000&wall_time=2-00:00:00\
          &exclusive=true&constraint=arch=lx-amd64,h=n*&options=-l%20h_vmem=2G&skip=-r\

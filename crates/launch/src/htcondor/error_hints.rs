@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_told_with_a_remedy() {
+    fn what_is_held_is_reported_with_a_remedy() {
         let text = held("12.0", "Failed to execute '/no/gridrpc': No such file or directory");
         assert!(text.starts_with("HTCondor holds its job 12.0: Failed to execute"), "{text}");
         assert!(text.contains("`staging`"), "{text}");

@@ -14,7 +14,7 @@ use gridrpc_config::HostGroup;
 use super::batch::{
     Batch, Commands, Failure, JobRequest, JobState, Parts, Placing, StatusQuery, Submission,
     System, Task, TaskStatus, VanishedTask, check_skip, filled, is_left_out, job_name, patience,
-    printed, processors_of_agent,
+    prefixed, printed, processors_of_agent,
 };
 use crate::launcher::{Launcher, Report};
 use error_hints::{is_unknown, refusal};
@@ -147,9 +147,14 @@ impl HtCondor {
         filled(self.batch.template.as_deref(), &parts)
     }
 
+    /// An HTCondor command.
+    fn command(&self, name: &str) -> Command {
+        prefixed(&self.batch.prefix, name)
+    }
+
     /// How a job has ended.
     fn history(&self, commands: &Commands, task: &Task) -> Option<History> {
-        let mut history = command("condor_history");
+        let mut history = self.command("condor_history");
         history.arg(name(task)).args(["-limit", "1", "-autoformat:t"]).args(ENDS);
         state_names::history(&commands.run(&mut history, "").ok()?)
     }
@@ -160,14 +165,6 @@ fn argument(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''").replace('"', "\"\""))
 }
 
-/// An HTCondor command.
-fn command(name: &str) -> Command {
-    let mut command = Command::new(name);
-    // The output is parsed.
-    command.env("LC_ALL", "C");
-    command
-}
-
 impl System for HtCondor {
     fn submit(
         &mut self,
@@ -175,7 +172,7 @@ impl System for HtCondor {
         wanted: &JobRequest<'_>,
     ) -> Result<String, Failure> {
         let script = self.script(wanted).map_err(Failure::Refused)?;
-        let said = submission.run(command("condor_submit").args(["-terse", "-"]), &script);
+        let said = submission.run(self.command("condor_submit").args(["-terse", "-"]), &script);
         let said = said.map_err(refusal)?;
         // The first and the last job of the cluster: `12.0 - 12.3`.
         let job = said.lines().last().and_then(|line| line.trim().split('.').next());
@@ -186,7 +183,7 @@ impl System for HtCondor {
     }
 
     fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
-        let mut condor_q = command("condor_q");
+        let mut condor_q = self.command("condor_q");
         condor_q.args(jobs).arg("-autoformat:t").args(COLUMNS);
         let said = match commands.run(&mut condor_q, "") {
             Ok(said) => said,
@@ -222,11 +219,12 @@ impl System for HtCondor {
     }
 
     fn status_query(&self) -> Option<&'static StatusQuery> {
-        Some(&STATUS_QUERY)
+        // Behind a prefix there may be another pool.
+        self.batch.prefix.is_empty().then(|| &*STATUS_QUERY)
     }
 
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Failure> {
-        let mut condor_rm = command("condor_rm");
+        let mut condor_rm = self.command("condor_rm");
         condor_rm.args(tasks.iter().map(name));
         match commands.run(&mut condor_rm, "") {
             // They have already ended.
@@ -275,9 +273,13 @@ impl System for HtCondor {
         &self.name
     }
 
+    fn prefix(&self) -> &[String] {
+        &self.batch.prefix
+    }
+
     fn cancelling(&self) -> &'static str {
         // No such job is a success as well.
-        "said=$(condor_rm -constraint \"JobBatchName == \\\"$name\\\"\" 2>&1) && return 0\n\
+        "said=$(\"$@\" condor_rm -constraint \"JobBatchName == \\\"$name\\\"\" 2>&1) && return 0\n\
          case $said in\n    \
          *onnect*|*locate*|*address*|*SECMAN*|*'not found'*) return 1 ;;\n\
          esac"

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_job_has_ended_is_told_with_its_machine() {
+    fn how_a_job_has_ended_is_reported_with_its_machine() {
         let told = |text| match history(text).unwrap().job_state("12.0", false) {
             JobState::Ended(how) => how,
             other => panic!("{other:?}"),

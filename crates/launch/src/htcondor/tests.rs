@@ -41,7 +41,7 @@ fn a_job_that_may_be_requeued_waits_for_its_ticket() {
 }
 
 #[test]
-fn all_that_is_asked_for_is_in_the_description() {
+fn all_that_is_requested_is_in_the_description() {
     let script = script_of(
         "htcondor:?nodes=3&workers=4&cores=2&accounting_group=physics&memory=8G&wall_time=00:01:00\
          &constraint=Arch%20==%20%22X86_64%22&options=%2BIdle%20=%201&skip=getenv",

@@ -9,7 +9,8 @@ use super::error_hints::refusal;
 use super::state_names::{self, Row, ended, rows};
 use crate::batch::{
     Commands, Failure, JobRequest, JobState, Parts, StatusQuery, Submission, System, Task,
-    TaskStatus, check_skip, filled, is_left_out, job_name, patience, processors_of_agent, quoted,
+    TaskStatus, check_skip, filled, is_left_out, job_name, patience, prefixed, processors_of_agent,
+    quoted,
 };
 
 /// All groups of this process share one queue of jobs.
@@ -169,22 +170,6 @@ pub(super) fn start(program: &str, tickets: &str, name: &str, patience: &str) ->
     )
 }
 
-/// A Slurm command. Removes the variables that a job sets for its steps, which must not leak into submitted
-/// jobs.
-pub(super) fn command(name: &str) -> Command {
-    let mut command = Command::new(name);
-    for (variable, _) in std::env::vars_os() {
-        let text = variable.to_string_lossy();
-        let is_the_sites = matches!(&*text, "SLURM_CONF" | "SLURM_JWT" | "SLURM_CLUSTERS");
-        if text.starts_with("SLURM_") && !is_the_sites {
-            command.env_remove(&variable);
-        }
-    }
-    // The output is parsed.
-    command.env("LC_ALL", "C");
-    command
-}
-
 impl System for Slurm {
     fn submit(
         &mut self,
@@ -192,7 +177,7 @@ impl System for Slurm {
         wanted: &JobRequest<'_>,
     ) -> Result<String, Failure> {
         let script = self.script(wanted).map_err(Failure::Refused)?;
-        let said = submission.run(command("sbatch").arg("--parsable"), &script);
+        let said = submission.run(self.command("sbatch").arg("--parsable"), &script);
         let said = said.map_err(refusal)?;
         // The cluster follows a semicolon.
         let job = said.lines().last().and_then(|line| line.split(';').next());
@@ -204,7 +189,7 @@ impl System for Slurm {
     }
 
     fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<TaskStatus>, Failure> {
-        let mut squeue = command("squeue");
+        let mut squeue = self.command("squeue");
         squeue.args(["--noheader", "--array", "--states=all", "--format", COLUMNS]);
         squeue.arg(format!("--jobs={}", jobs.join(",")));
         let said = match commands.run(&mut squeue, "") {
@@ -225,11 +210,12 @@ impl System for Slurm {
     }
 
     fn status_query(&self) -> Option<&'static StatusQuery> {
-        Some(&STATUS_QUERY)
+        // Behind a prefix there may be another Slurm.
+        self.batch.prefix.is_empty().then(|| &*STATUS_QUERY)
     }
 
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Failure> {
-        let mut scancel = command("scancel");
+        let mut scancel = self.command("scancel");
         scancel.arg("--quiet");
         scancel.args(tasks.iter().map(state_names::name));
         commands.run(&mut scancel, "").map(|_| ())
@@ -247,16 +233,34 @@ impl System for Slurm {
         &self.name
     }
 
+    fn prefix(&self) -> &[String] {
+        &self.batch.prefix
+    }
+
     fn cancelling(&self) -> &'static str {
-        "scancel --quiet --user=\"$(id -un)\" --name=\"$name\" &&\n    \
-         { [ -z \"$jobs\" ] || scancel --quiet $jobs; }"
+        "\"$@\" scancel --quiet --user=\"$(id -un)\" --name=\"$name\" &&\n    \
+         { [ -z \"$jobs\" ] || \"$@\" scancel --quiet $jobs; }"
     }
 }
 
 impl Slurm {
+    /// A Slurm command. Removes the variables that a job sets for its steps, which must not leak into submitted
+    /// jobs.
+    pub(super) fn command(&self, name: &str) -> Command {
+        let mut command = prefixed(&self.batch.prefix, name);
+        for (variable, _) in std::env::vars_os() {
+            let text = variable.to_string_lossy();
+            let is_the_sites = matches!(&*text, "SLURM_CONF" | "SLURM_JWT" | "SLURM_CLUSTERS");
+            if text.starts_with("SLURM_") && !is_the_sites {
+                command.env_remove(&variable);
+            }
+        }
+        command
+    }
+
     /// How a job has ended.
     fn end_of(&self, commands: &Commands, row: &Row<'_>) -> JobState {
-        let mut scontrol = command("scontrol");
+        let mut scontrol = self.command("scontrol");
         scontrol.args(["--oneliner", "show", "job"]).arg(state_names::name(&row.task()));
         // Without an answer, the state alone has to do.
         let told = commands.run(&mut scontrol, "").unwrap_or_default();

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_job_has_ended_is_told_with_its_node() {
+    fn how_a_job_has_ended_is_reported_with_its_node() {
         let of = |line, told| match ended(&rows(line).next().unwrap(), told) {
             JobState::Ended(how) => how,
             other => panic!("{other:?}"),

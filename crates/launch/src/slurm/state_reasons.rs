@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_told_in_words_and_in_slurms_own() {
+    fn reasons_are_reported_in_words_and_in_slurms_own() {
         assert_eq!(reason("Resources"), "waiting for resources: Resources");
         assert_eq!(
             reason("QOSMaxCpuPerUserLimit"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_with_what_to_do() {
+    fn ends_are_reported_with_what_to_do() {
         let told = |state, exit| end(state, "None", exit, "");
         assert!(told("FAILED", "127:0").contains("`staging`"));
         assert_eq!(told("FAILED", "1:0"), "ended with status 1");

@@ -13,7 +13,7 @@ use gridrpc_sys::lock;
 use gridrpc_sys::process::end_with_parent;
 
 use super::error_hints::{is_refusal, refusal};
-use super::jobs::{Slurm, command, start};
+use super::jobs::{Slurm, start};
 use super::state_names::{allocating, exited, labelled};
 use crate::batch::{
     Commands, Failure, Folder, JobRequest, JobState, Placing, System as _, Watcher, check_skip,
@@ -344,7 +344,8 @@ impl Shared {
         let program = self.placing.program(copies)?;
         let tickets = self.put(starts)?;
         let nodes: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
-        let mut command = if self.direct { command("srun") } else { Command::new("srun") };
+        let mut command =
+            if self.direct { self.slurm.command("srun") } else { Command::new("srun") };
         command.args(counts(nodes.len())).args(&self.options);
         if !self.direct {
             command.arg(format!("--nodelist={}", nodes.join(",")));
@@ -369,7 +370,7 @@ impl Shared {
         };
         if watcher.is_none() {
             // Steps end with the client; the watcher only removes the folder.
-            let started = Watcher::start(":", "", folder.path());
+            let started = Watcher::start(":", "", folder.path(), &[]);
             let failed = |error: io::Error| {
                 format!("the process that removes the tickets could not be started: {error}")
             };

@@ -28,7 +28,7 @@ exec /s/gridrpc agent --ticket '/s/my jobs/1'/\"0\" \\
 }
 
 #[test]
-fn all_that_is_asked_for_is_in_the_script() {
+fn all_that_is_requested_is_in_the_script() {
     let script = script_of(
         "slurm:?nodes=3&workers=4&cores=2&partition=long&account=me&memory=8G&wall_time=2-00:00:00\
          &exclusive=true&constraint=a%26b&options=--qos=high&skip=--no-requeue",
@@ -115,7 +115,7 @@ fn what_is_printed_is_what_would_be_run() {
 }
 
 #[test]
-fn it_is_said_how_many_nodes_are_asked_for_at_first() {
+fn it_is_said_how_many_nodes_are_requested_at_first() {
     let script = printed_of("slurm:?nodes=2-10&workers=4");
     let (shell, rest) = script.split_once('\n').unwrap();
     assert_eq!(shell, "#!/bin/sh");

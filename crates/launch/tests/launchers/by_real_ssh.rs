@@ -147,7 +147,7 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
 }
 
 #[test]
-fn hosts_that_cannot_be_reached_are_told_with_what_to_do() {
+fn hosts_that_cannot_be_reached_are_reported_with_what_to_do() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut rig) = Rig::new(1) else { return };
     let group = rig.group();
@@ -177,7 +177,7 @@ fn hosts_that_cannot_be_reached_are_told_with_what_to_do() {
 }
 
 #[test]
-fn hosts_that_cannot_keep_or_run_the_program_are_told_with_what_to_do() {
+fn hosts_that_cannot_keep_or_run_the_program_are_reported_with_what_to_do() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(mut rig) = Rig::new(1) else { return };
     let mut group = rig.group();

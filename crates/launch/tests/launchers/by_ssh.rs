@@ -143,7 +143,7 @@ fn a_program_that_is_there_is_not_copied() {
 }
 
 #[test]
-fn another_kind_of_machine_is_told() {
+fn another_kind_of_machine_is_reported() {
     let host = Host::new(AGENT, &[]);
     let bin = host.folder.join("bin");
     fs::create_dir(&bin).unwrap();
@@ -156,7 +156,7 @@ fn another_kind_of_machine_is_told() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_told() {
+fn a_folder_that_cannot_be_made_is_reported() {
     let mut host = Host::new(AGENT, &[]);
     host.group.staging = Some("/proc/gridrpc".into());
     let why = host.failure();
@@ -233,7 +233,7 @@ fn home_is_where_a_tilde_or_nothing_leads_to() {
 }
 
 #[test]
-fn a_program_that_does_not_run_there_is_told_and_does_not_stay() {
+fn a_program_that_does_not_run_there_is_reported_and_does_not_stay() {
     let host = Host::new("echo 'version GLIBC_9 not found' >&2; exit 1", &[]);
     let why = host.failure();
     assert!(
@@ -244,7 +244,7 @@ fn a_program_that_does_not_run_there_is_told_and_does_not_stay() {
 }
 
 #[test]
-fn what_ends_before_the_script_is_told() {
+fn what_ends_before_the_script_is_reported() {
     let host = Host::new(AGENT, &["LOGIN=echo 'This account is not available.' >&2; exit 1"]);
     let why = host.failure();
     assert!(why.contains("(exit status: 1) before there was an agent: This account"), "{why}");

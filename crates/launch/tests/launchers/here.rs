@@ -33,7 +33,7 @@ fn an_agent_gets_its_ticket_and_ends_when_it_is_stopped() {
 }
 
 #[test]
-fn what_an_agent_says_last_is_told_before_its_end() {
+fn what_an_agent_says_last_is_reported_before_its_end() {
     let mut local = local(&[], &agent("echo one >&2; printf two >&2; exit 4"));
     local.launcher.start(vec![start(1, "localhost")]);
     let told: Vec<Event> = (0..3).map(|_| local.next().1).collect();
@@ -66,7 +66,7 @@ fn one_that_does_not_want_to_end_is_killed() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told() {
+fn a_program_that_is_not_there_is_reported() {
     let mut local = local(&[], Path::new("/nowhere/gridrpc"));
     local.launcher.start(vec![start(1, "localhost")]);
     let why = local.failure();
@@ -160,7 +160,7 @@ fn a_launcher_that_ends_takes_its_agents_along_and_is_started_again() {
 }
 
 #[test]
-fn a_launcher_that_is_not_there_is_told() {
+fn a_launcher_that_is_not_there_is_reported() {
     let mut nowhere = program(&["/nowhere/launcher"]);
     nowhere.launcher.start(vec![start(1, "x")]);
     assert!(nowhere.failure().starts_with("the launcher `/nowhere/launcher` could not be started"));

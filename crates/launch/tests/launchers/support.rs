@@ -107,7 +107,7 @@ impl Launching {
     }
 
     pub fn next(&self) -> (u32, Event) {
-        self.events.recv_timeout(WAIT).expect("nothing is told")
+        self.events.recv_timeout(WAIT).expect("no event")
     }
 
     /// The next event of this kind; skips others, except ends.
