@@ -147,7 +147,7 @@ mod tests {
             r#" puts("\"}"); "#,
             " c = '}'; d = '\\'}'; e = '\"'; ",
             " // }\n ",
-            " // goes on \\\n }\n ",
+            " // continues \\\n }\n ",
             " /* } */ ",
             "\n#error don't }\n",
             " long n = 1'000'000; char c = '}'; ",

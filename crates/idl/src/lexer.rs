@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_said_once_and_reading_goes_on() {
+    fn what_is_broken_is_said_once_and_reading_continues() {
         for (source, message) in [
             ("a\n\"b\nc", "this string does not end in its line"),
             ("a\n\"b\\", "this string does not end in its line"),

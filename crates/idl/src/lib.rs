@@ -39,7 +39,7 @@ pub use expression::{BinaryOperator, Expr, SizeError, Values};
 pub use extent::{Extent, ExtentError, Part, callback_extents, extents};
 pub use module::{
     Backend, Body, Class, Dialect, Dimension, Distribution, Function, Kind, Language, Mode, Module,
-    Parameter, Range,
+    Parameter, Passed, Range,
 };
 pub use names::nearest;
 pub use stub::{FORTRAN_ENDS, stub_source};

@@ -229,9 +229,32 @@ pub enum Body {
         result: Option<usize>,
         /// Its name.
         name: String,
-        /// Its arguments, as indices of parameters.
-        arguments: Vec<usize>,
+        /// Its arguments.
+        arguments: Vec<Passed>,
     },
+}
+
+/// What a called function gets as an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// The parameter with this index.
+    Parameter(usize),
+    /// A structure of C++, made of these in braces.
+    Structure(Vec<Passed>),
+}
+
+impl Passed {
+    /// The parameters in it, in order.
+    pub(crate) fn parameters(list: &[Passed]) -> Vec<usize> {
+        let mut found = Vec::new();
+        for passed in list {
+            match passed {
+                Passed::Parameter(index) => found.push(*index),
+                Passed::Structure(fields) => found.extend(Passed::parameters(fields)),
+            }
+        }
+        found
+    }
 }
 
 /// A parameter.

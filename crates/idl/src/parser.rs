@@ -8,12 +8,15 @@ mod parameter;
 use crate::diagnostic::{Report, Span};
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::names;
-use crate::syntax::{Body, Class, File, Function, Options, Setting, Text};
+use crate::syntax::{Body, Class, File, Function, Options, Passed, Setting, Text};
 
 /// The parser must recover from an error, which has been reported.
 struct Lost;
 
 type Parsed<T> = Result<T, Lost>;
+
+/// Deepest nesting of structures in the arguments of a call.
+const MAX_STRUCTURES: usize = 8;
 
 /// Words that begin an item at the top level.
 const ITEMS: [&str; 11] = [
@@ -324,22 +327,56 @@ impl<'s> Parser<'s, '_> {
             result = Some(std::mem::replace(&mut name, function));
         }
         self.expect("(", "after the name of the function to call")?;
-        let mut arguments = Vec::new();
-        while !self.at(")") {
-            if !arguments.is_empty() {
-                self.expect(",", "or `)` after an argument")?;
-            }
-            let argument = self.name("the name of a parameter")?;
-            if arguments.len() < parameter::MAX_PARAMETERS {
-                arguments.push(argument);
-            } else {
-                self.too_many("arguments", argument.span);
-                return Err(Lost);
-            }
-        }
-        self.advance();
+        let mut count = 0;
+        let arguments = match self.accept(")") {
+            true => Vec::new(),
+            false => self.passed(")", 0, &mut count)?,
+        };
         self.semicolon("after the call")?;
         Ok(Body::Calls { language, result, name, arguments })
+    }
+
+    /// One or more arguments of a call, and the sign after them; `count`: all names so far.
+    fn passed(&mut self, end: &str, depth: usize, count: &mut usize) -> Parsed<Vec<Passed>> {
+        let mut list = Vec::new();
+        loop {
+            let open = self.token.span;
+            if self.accept("{") {
+                if depth == MAX_STRUCTURES {
+                    let message =
+                        format!("more than {MAX_STRUCTURES} structures inside each other");
+                    self.report.error(open, message);
+                    return Err(Lost);
+                }
+                let Ok(fields) = self.passed("}", depth + 1, count) else {
+                    self.skip_structures();
+                    return Err(Lost);
+                };
+                list.push(Passed::Structure(fields, open));
+            } else {
+                let name = self.name("the name of a parameter")?;
+                *count += 1;
+                if *count > parameter::MAX_PARAMETERS {
+                    self.too_many("arguments", name.span);
+                    return Err(Lost);
+                }
+                list.push(Passed::Name(name));
+            }
+            if self.accept(end) {
+                return Ok(list);
+            }
+            self.expect(",", &format!("or `{end}` after an argument"))?;
+        }
+    }
+
+    /// Skips the rest of a call's arguments, whose braces are no blocks of C code.
+    fn skip_structures(&mut self) {
+        let is_item = |word: &str| ITEMS.contains(&word) || CLASS_ITEMS.contains(&word);
+        while ["{", "}", ",", ")"].iter().any(|sign| self.at(sign))
+            || self.word().is_some_and(|word| !is_item(word))
+        {
+            self.advance();
+        }
     }
 
     fn too_many(&mut self, what: &str, span: Span) {

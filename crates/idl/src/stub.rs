@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::block;
-use crate::module::{Body, Class, Dialect, Function, Language, Module, Origin};
+use crate::module::{Body, Class, Dialect, Function, Language, Module, Origin, Passed};
 
 /// Start of every stub. It precedes the `Globals`, so that their macros cannot change it, and includes
 /// nothing, so that they can define `_GNU_SOURCE` and the like.
@@ -137,6 +137,10 @@ __attribute__((noinline, cold)) static int gridrpc_caught()
 #endif
 "#;
 
+/// What functions in C++ take and return beside numbers and pointers. Placed after the `Globals`, since it needs
+/// headers.
+const CPP_ARGUMENTS: &str = include_str!("stub/arguments.hpp");
+
 /// Reports to the worker why Fortran ends the process. The linker redirects the functions in [`FORTRAN_ENDS`]
 /// here.
 const FORTRAN: &str = r#"
@@ -244,6 +248,9 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
     if stub.cpp {
         stub.out.push_str(CAUGHT);
     }
+    if module.all_functions().any(|(_, function)| calls_cpp(function)) {
+        stub.out.push_str(CPP_ARGUMENTS);
+    }
     if module.all_functions().any(|(_, function)| function.fortran()) {
         stub.out.push_str(FORTRAN);
     }
@@ -276,6 +283,11 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
          const struct gridrpc_module gridrpc_module_v1 = {{ {STUB_VERSION}, {count}, gridrpc_entries, gridrpc_bind }};\n",
     );
     stub.out
+}
+
+fn calls_cpp(function: &Function) -> bool {
+    matches!(function.body, Body::Calls { .. })
+        && function.effective_language() == Some(Language::Cpp)
 }
 
 /// The source written so far.
@@ -379,19 +391,20 @@ impl<'m> Stub<'m> {
             }
             Body::Calls { name: target, arguments, result, .. } => {
                 let language = function.effective_language();
+                let passed = Passed::parameters(arguments);
                 if language == Some(Language::Fortran) {
                     let format = self.module.fortran_format.as_deref().unwrap_or("%s_");
                     let symbol = crate::check::fortran_symbol(format, target);
                     let symbol = symbol.unwrap_or_else(|| target.clone());
-                    self.out.push_str(&call.alias(&symbol, arguments, *result));
-                    call.alias_call(arguments, *result)
-                } else if language == Some(Language::Cpp)
-                    || self.mentioned.contains(target.as_str())
-                {
+                    self.out.push_str(&call.alias(&symbol, &passed, *result));
+                    call.alias_call(&passed, *result)
+                } else if language == Some(Language::Cpp) {
+                    call.cpp_call(target, arguments, *result)
+                } else if self.mentioned.contains(target.as_str()) {
                     call.direct_call(target, arguments, *result)
                 } else {
-                    self.out.push_str(&call.alias(target, arguments, *result));
-                    call.alias_call(arguments, *result)
+                    self.out.push_str(&call.alias(target, &passed, *result));
+                    call.alias_call(&passed, *result)
                 }
             }
         };

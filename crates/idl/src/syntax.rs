@@ -101,8 +101,16 @@ pub(crate) enum Body {
         /// Destination of the return value.
         result: Option<Text>,
         name: Text,
-        arguments: Vec<Text>,
+        arguments: Vec<Passed>,
     },
+}
+
+/// An argument of a call.
+#[derive(Debug)]
+pub(crate) enum Passed {
+    Name(Text),
+    /// Arguments in braces, with the span of the opening one.
+    Structure(Vec<Passed>, Span),
 }
 
 #[derive(Debug)]

@@ -315,11 +315,35 @@ fn calls() {
             messages(&format!("Define f(IN int n, {parameter}) Calls {result} = g(n);")),
             [
                 "`r` cannot take the value that the function returns (declare one number or string, as \
-              in `OUT double r[1]` or `OUT string s`)"
+              in `OUT double r[1]` or `OUT string s`; for several, write `Calls \"C++\"` and a function \
+              that returns a vector)"
             ],
             "{parameter}"
         );
     }
+    let cpp = "Globals { #include \"g.hpp\"\n } Define f(IN int n, OUT double r[n]) Calls \"C++\"";
+    assert_eq!(messages(&format!("{cpp} r = g({{{{n}}, n}});")), [""; 0]);
+    assert_eq!(
+        messages("Define f(IN int n, OUT double r[1]) Calls g({n}, r);"),
+        [
+            "only a function in C++ takes a structure (write `Calls \"C++\"`, or code that fills the structure)"
+        ]
+    );
+    assert_eq!(
+        messages(&format!("{cpp} r = g({{n, m}});")),
+        ["there is no parameter `m` (a call is given parameters of the function)"]
+    );
+    assert_eq!(
+        messages(&format!("{cpp} r = g({{}});")),
+        ["expected the name of a parameter, found `}`"]
+    );
+    assert_eq!(
+        messages(&format!("{cpp} r = g({{n);")),
+        ["expected `,` or `}` after an argument, found `)`"]
+    );
+    let nested = |depth| format!("{cpp} r = g({}n{});", "{".repeat(depth), "}".repeat(depth));
+    assert_eq!(messages(&nested(8)), [""; 0]);
+    assert_eq!(messages(&nested(9)), ["more than 8 structures inside each other"]);
     assert_eq!(
         messages("Define f(IN int n) Calls \"C++\" g(n);"),
         ["nothing declares `g`, which C++ needs (put its declaration, or the `#include` of its \

@@ -1,7 +1,7 @@
 //! The meaning of files, and their printed form.
 
 use gridrpc_idl::{
-    Backend, Body, Distribution, Kind, Language, Mode, Module, Severity, Type, parse,
+    Backend, Body, Distribution, Kind, Language, Mode, Module, Passed, Severity, Type, parse,
 };
 
 fn module(source: &str) -> Module {
@@ -53,7 +53,7 @@ fn every_word_of_the_language_is_understood() {
         language: Some(Language::C),
         result: None,
         name: "shapes_".to_owned(),
-        arguments: (0..9).collect(),
+        arguments: (0..9).map(Passed::Parameter).collect(),
     };
     assert_eq!(shapes.body, expected);
 
@@ -156,7 +156,7 @@ fn modes_may_stand_anywhere_before_the_name() {
 }
 
 #[test]
-fn a_parameter_without_a_mode_is_in_and_one_is_told() {
+fn a_parameter_without_a_mode_is_in_and_one_is_reported() {
     let source = "Module m; Define f(int n, double x[n]);";
     let parsed = parse(source);
     assert_eq!(parsed.diagnostics.len(), 2);

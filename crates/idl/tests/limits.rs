@@ -92,6 +92,14 @@ fn lists_that_are_too_long() {
     let arguments = |count| {
         format!("Module m; Define f(IN char n[3]) Calls \"Fortran\" f({}n);", "n, ".repeat(count))
     };
+    let structures = |count| {
+        let fields = "{n}, ".repeat(count);
+        format!(
+            "Module m; Globals {{ void f(); }} Define f(IN int n) Calls \"C++\" f({fields}{{n}});"
+        )
+    };
+    assert_eq!(errors(structures(999)), [""; 0]);
+    assert_eq!(errors(structures(1000)), ["more than 1000 arguments"]);
     assert_eq!(errors(arguments(999)), [""; 0]);
     assert_eq!(errors(arguments(1000)), ["more than 1000 arguments"]);
     let name = format!("Module m; Define {}() {{ }}", "f".repeat(256));

@@ -170,7 +170,7 @@ fn cpp_modules() {
 }
 
 #[test]
-fn exceptions_of_cpp_are_reported_and_the_module_goes_on() {
+fn exceptions_of_cpp_are_reported_and_the_module_continues() {
     if !exists("g++") {
         eprintln!("no g++ here: left out");
         return;

@@ -1,13 +1,17 @@
 //! Arguments of a caller.
 
+use std::any::Any;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use gridrpc_client::{Hold, ResultArray};
 use gridrpc_typed::Scalar;
 use gridrpc_wire::{DType, Order};
 use thiserror::Error;
 
+use crate::limit_exceeded::LimitExceeded;
 use crate::search_error::SearchError;
 
 /// An array in the caller's memory.
@@ -19,7 +23,7 @@ pub struct Memory {
     pub len: Option<usize>,
     /// Its dimensions, if known, in the order of the interface.
     pub shape: Option<Vec<u64>>,
-    /// The byte order of its elements. An array that receives results has this machine's.
+    /// The byte order of its elements. Results are converted to it.
     pub order: Order,
 }
 
@@ -38,6 +42,21 @@ pub struct SharedPart {
     pub shape: Vec<u64>,
 }
 
+/// An array that another call of the same grid returns.
+#[derive(Clone, Debug)]
+pub struct CallResult {
+    /// The other call.
+    pub call: Arc<Hold>,
+    /// The binding's object for it.
+    pub owner: Arc<dyn Any + Send + Sync>,
+    /// The array.
+    pub array: ResultArray,
+    /// Its dimensions, in the order of the interface.
+    pub shape: Vec<u64>,
+    /// Whether its first index runs fastest.
+    pub fortran: bool,
+}
+
 /// The caller's argument for one parameter.
 #[derive(Clone, Debug)]
 pub enum Given {
@@ -49,6 +68,8 @@ pub enum Given {
     Array(Memory),
     /// An array of numbers in shared data.
     Shared(SharedPart),
+    /// An array of numbers that another call returns.
+    Result(CallResult),
     /// Strings, or names of files; one, or as many as the array has.
     Texts(Vec<Option<Vec<u8>>>),
     /// A callback.
@@ -72,6 +93,9 @@ pub enum PrepareError {
     /// An argument does not match its parameter.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
+    /// Its server would refuse the call.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
     /// The interface of the function has changed at its server.
     #[error(transparent)]
     Interface(#[from] SearchError),

@@ -7,6 +7,7 @@ use gridrpc_link::payload::{Incoming, Payload, PayloadBuilder};
 use gridrpc_typed::{Scalar, Scalars, Shape, callbacks, decode_texts, dtype, gather, scatter};
 use gridrpc_wire::{Array, Order, Value, decode_values, encode_values};
 
+use crate::results::converted;
 use crate::target::Target;
 
 /// One argument of a callback.
@@ -52,20 +53,21 @@ impl CallbackFrame {
         self.target.interface()
     }
 
-    /// Runs a callback: `call` receives its arguments and changes them. Returns the results.
+    /// Runs a callback: `call` receives its arguments, which come in this byte order, and changes them. Returns the
+    /// results.
     ///
     /// # Errors
     /// When they do not match the interface, or `call` fails.
     pub fn run(
         &self,
         index: u16,
-        sections: Vec<Incoming>,
+        (sections, order): (Vec<Incoming>, Order),
         payload: PayloadBuilder<'_>,
         call: impl FnOnce(&[Parameter], &mut [CallbackValue]) -> Result<(), String>,
     ) -> Result<Payload, String> {
         let callback = callbacks(self.interface()).nth(usize::from(index));
         let (number, own) = callback.ok_or("there is no such callback")?;
-        let (mut values, shapes) = self.take(number, own, &sections)?;
+        let (mut values, shapes) = self.take(number, own, sections, order)?;
         call(own, &mut values)?;
         give(own, &values, &shapes, payload)
     }
@@ -74,15 +76,25 @@ impl CallbackFrame {
         &self,
         number: usize,
         own: &[Parameter],
-        sections: &[Incoming],
+        mut sections: Vec<Incoming>,
+        order: Order,
     ) -> Result<Taken, String> {
         let came = match sections.first() {
-            Some(values) => decode_values(values.bytes(), Order::NATIVE)
+            Some(values) => decode_values(values.bytes(), order)
                 .map_err(|error| format!("broken arguments: {error}"))?,
             None => Vec::new(),
         };
         if came.len() != own.len() {
             return Err(format!("{} arguments came for {} parameters", came.len(), own.len()));
+        }
+        for value in &came {
+            if let Value::Array(array) = value
+                && order != Order::NATIVE
+                && let Some(section) = sections.get_mut(usize::from(array.section))
+            {
+                let taken = std::mem::replace(section, Incoming::Bytes(Vec::new()));
+                *section = converted(taken, array.dtype);
+            }
         }
         let known = came.iter().map(|value| match value {
             Value::Int(value) => Some(*value),
@@ -97,7 +109,7 @@ impl CallbackFrame {
                 |array: &Array| sections.get(usize::from(array.section)).map(Incoming::bytes);
             let texts = |section: u16, count: usize| {
                 let section = sections.get(usize::from(section))?;
-                decode_texts(section.bytes(), Order::NATIVE, count)
+                decode_texts(section.bytes(), order, count)
             };
             let mut shape = Shape::new(Vec::new(), false, 1);
             values.push(match (&parameter.kind, value) {

@@ -7,7 +7,7 @@ use gridrpc_link::payload::Incoming;
 use gridrpc_typed::{Shape, dtype, list_texts};
 use gridrpc_wire::{Array, Chunk, DType, Order, Value};
 
-use crate::results::LandError;
+use crate::results::{LandError, converted};
 
 /// Consecutive items whose results have the same shape.
 #[derive(Clone, Debug)]
@@ -146,17 +146,17 @@ impl ChunkLanding {
         }
     }
 
-    /// Delivers the results. Returns those that the caller has to take.
+    /// Delivers the results, whose numbers have this byte order. Returns those that the caller has to take.
     ///
     /// # Errors
     /// When they do not match the interface.
-    pub fn land(self, sections: Vec<Incoming>) -> Result<LandedChunk, LandError> {
+    pub fn land(self, sections: Vec<Incoming>, order: Order) -> Result<LandedChunk, LandError> {
         let function = &self.function;
         let broken =
             |error: String| LandError::Broken(format!("{function}: broken results: {error}"));
         let head = sections.first().map(Incoming::bytes).unwrap_or_default();
         let (chunk, values) =
-            Chunk::decode(head, Order::NATIVE).map_err(|error| broken(error.to_string()))?;
+            Chunk::decode(head, order).map_err(|error| broken(error.to_string()))?;
         let error = match values.get(self.columns.len()..) {
             Some([Value::Text(error), Value::Text(message)]) => {
                 Some((error.clone(), message.clone()))
@@ -166,7 +166,7 @@ impl ChunkLanding {
         };
         let items = chunk.items as usize;
         let values = values.into_iter().take(self.columns.len()).collect();
-        Ok(LandedChunk { items, columns: self.put(items, values, sections)?, error })
+        Ok(LandedChunk { items, columns: self.put(items, values, sections, order)?, error })
     }
 
     /// Delivers the partial results of a call whose worker was lost after `items` items.
@@ -177,6 +177,7 @@ impl ChunkLanding {
         self,
         items: usize,
         results: Vec<Incoming>,
+        order: Order,
     ) -> Result<LandedChunk, LandError> {
         // As in `land`, with a section for each parameter that returns data.
         let mut section = 0;
@@ -193,7 +194,7 @@ impl ChunkLanding {
             Column::Texts(_) => Value::Bytes(next()),
         });
         let values = values.collect();
-        Ok(LandedChunk { items, columns: self.put(items, values, results)?, error: None })
+        Ok(LandedChunk { items, columns: self.put(items, values, results, order)?, error: None })
     }
 
     /// Delivers the results of the first items; more may follow them.
@@ -202,6 +203,7 @@ impl ChunkLanding {
         items: usize,
         values: Vec<Value>,
         sections: Vec<Incoming>,
+        order: Order,
     ) -> Result<Vec<(usize, LandedColumn)>, LandError> {
         let function = &self.function;
         let broken =
@@ -211,6 +213,10 @@ impl ChunkLanding {
         }
         let mut sections: Vec<Option<Incoming>> = sections.into_iter().map(Some).collect();
         let mut take = |index: u16| sections.get_mut(usize::from(index)).and_then(Option::take);
+        let native = |section: Incoming, dtype: DType| match order {
+            Order::NATIVE => section,
+            _ => converted(section, dtype),
+        };
         let mut landed = Vec::new();
         for (index, (column, value)) in self.columns.into_iter().zip(&values).enumerate() {
             let misfit = || {
@@ -226,14 +232,15 @@ impl ChunkLanding {
                     if array.dtype != dtype || section.len() < bytes {
                         return Err(misfit());
                     }
-                    landed.push((index, LandedColumn::Arrays(dtype, runs, section)));
+                    landed.push((index, LandedColumn::Arrays(dtype, runs, native(section, dtype))));
                 }
                 (Column::Changed(dtype, places), Value::Array(array)) => {
                     let section = take(array.section).ok_or_else(misfit)?;
-                    let mut rest = section.bytes();
                     if array.dtype != dtype {
                         return Err(misfit());
                     }
+                    let section = native(section, dtype);
+                    let mut rest = section.bytes();
                     for (start, len) in places.into_iter().take(items) {
                         let (now, behind) = rest.split_at_checked(len).ok_or_else(misfit)?;
                         rest = behind;
@@ -246,7 +253,7 @@ impl ChunkLanding {
                 (Column::Texts(mut runs), Value::Bytes(section)) => {
                     let section = take(*section).ok_or_else(misfit)?;
                     first(&mut runs, items);
-                    let texts = list_texts(section.bytes(), Order::NATIVE).ok_or_else(misfit)?;
+                    let texts = list_texts(section.bytes(), order).ok_or_else(misfit)?;
                     let count = runs.iter().map(|run| run.items * run.count()).sum();
                     if texts.len() < count {
                         return Err(misfit());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gridrpc_client::{
-    Call, DetachedCall, DetachedError, Grid, GridError, Request, ServerCatalogue,
+    Call, DetachedCall, DetachedError, Grid, GridError, Request, RequestSections, ServerCatalogue,
 };
 use gridrpc_idl::{Kind, Mode, Type, extents};
 use gridrpc_typed::{Scalar, Shape, dtype};
@@ -33,12 +33,11 @@ pub enum DetachError {
         "{0} is a method, and its object ends with this program: only calls of functions can be detached"
     )]
     Method(Arc<str>),
-    /// The server may have begun the call.
+    /// The call depends on other calls of the client.
     #[error(
-        "the call of {0} has begun, or its server may have begun it, and it is not idempotent: have a call detached from \
-         its start, by `detach` of the grid or of the function"
+        "the call of {0} cannot be detached: it needs the result of another call, or another call needs its result"
     )]
-    Begun(Arc<str>),
+    Dependent(Arc<str>),
     /// The call has a result.
     #[error("the call of {0} has ended: take its result")]
     Ended(Arc<str>),
@@ -70,27 +69,32 @@ pub fn detach(
 ) -> Result<String, DetachError> {
     let (server, name) =
         target.offered_name().ok_or_else(|| DetachError::NoServer(Arc::clone(&target.name)))?;
+    if !request.after.is_empty() {
+        return Err(DetachError::Dependent(Arc::clone(&target.name)));
+    }
     let system = |error| DetachError::System { function: Arc::clone(&target.name), error };
     let sections = grid.copy_sections(&request.payload).map_err(system)?;
     // Whoever takes the results has to know their sizes.
-    landing(target, sections.first().map_or(&[], Vec::as_slice))?;
+    let order = request.payload.order;
+    landing(target, sections.first().map_or(&[], Vec::as_slice), order)?;
+    let sections = RequestSections { sections, order };
     let catalogue = grid.server_catalogues().iter().find(|known| known.name == server);
     let catalogue = catalogue.ok_or_else(|| DetachError::NoServer(Arc::clone(&target.name)))?;
     Ok(catalogue.detach(&name, request.options.idempotent, sections, interrupted)?)
 }
 
-/// Detaches a call that was submitted to this grid. A call that waits here is withdrawn and ends with the result of the
-/// detached one; if it cannot be detached then, it has failed. An idempotent call that its server has got runs there
-/// once more. Returns the id, and the server if the call has been withdrawn.
+/// Detaches a call that was submitted to this grid: it ends with the result of the detached one. A call that waits here
+/// is withdrawn; if it cannot be detached then, it has failed. A call that its server has got continues there. Returns the
+/// id, and the server.
 ///
 /// # Errors
-/// When the call has ended, needs its client, or may have begun and is not idempotent, or the server refuses it.
+/// When the call has ended, needs its client or other calls, or the server refuses it.
 pub fn detach_call(
     grid: &Grid,
     target: &Target,
     call: &Arc<Call>,
     interrupted: &mut dyn FnMut() -> bool,
-) -> Result<(String, Option<Arc<ServerCatalogue>>), DetachError> {
+) -> Result<(String, Arc<ServerCatalogue>), DetachError> {
     let function = || Arc::clone(&target.name);
     let (server, name) = target.offered_name().ok_or_else(|| DetachError::NoServer(function()))?;
     if target.name.contains('.') {
@@ -100,23 +104,24 @@ pub fn detach_call(
     let catalogue = catalogue.ok_or_else(|| DetachError::NoServer(function()))?;
     let payload = call.payload().filter(|_| !call.done());
     let payload = payload.ok_or_else(|| DetachError::Ended(function()))?;
-    let sections = grid
-        .copy_sections(&payload)
-        .map_err(|error| DetachError::System { function: function(), error })?;
-    drop(payload);
-    landing(target, sections.first().map_or(&[], Vec::as_slice))?;
-    let (withdrawn, idempotent) = (grid.withdraw(call), call.is_idempotent());
-    if !withdrawn && !idempotent {
-        let begun = if call.done() { DetachError::Ended } else { DetachError::Begun };
-        return Err(begun(function()));
-    }
-    let detached = catalogue.detach(&name, idempotent, sections, interrupted);
-    if !withdrawn {
-        return Ok((detached?, None));
-    }
-    let attached = detached.map_err(DetachError::from).and_then(|id| {
+    let system = |error| DetachError::System { function: function(), error };
+    let values = payload.parts.first().map(|part| grid.copy_section(part)).transpose();
+    landing(target, &values.map_err(system)?.unwrap_or_default(), payload.order)?;
+    if !grid.withdraw(call) {
+        let Some(id) = grid.detach_sent(catalogue, call, interrupted)? else {
+            let why = if call.done() { DetachError::Ended } else { DetachError::Dependent };
+            return Err(why(function()));
+        };
         grid.attach_withdrawn(catalogue, &id, call)?;
-        Ok((id, Some(Arc::clone(catalogue))))
+        return Ok((id, Arc::clone(catalogue)));
+    }
+    let stored = grid.copy_sections(&payload).map_err(system).and_then(|sections| {
+        let sections = RequestSections { sections, order: payload.order };
+        Ok(catalogue.detach(&name, call.is_idempotent(), sections, interrupted)?)
+    });
+    let attached = stored.and_then(|id| {
+        grid.attach_withdrawn(catalogue, &id, call)?;
+        Ok((id, Arc::clone(catalogue)))
     });
     attached.inspect_err(|error| {
         grid.fail_withdrawn(
@@ -137,7 +142,7 @@ pub fn attach(
     target: &Target,
     call: &DetachedCall,
 ) -> Result<(Arc<Call>, Landing), DetachError> {
-    let landing = landing(target, &call.values)?;
+    let landing = landing(target, &call.values, call.order)?;
     let attached = grid.attach_detached(server, &call.id, target.function())?;
     Ok((attached, landing))
 }
@@ -181,7 +186,7 @@ pub fn server_of(grid: &Grid, id: &str) -> Result<Arc<ServerCatalogue>, DetachEr
 }
 
 /// The landing of results that are all created for the caller. `values`: those of the call's arguments.
-fn landing(target: &Target, values: &[u8]) -> Result<Landing, ArgumentError> {
+fn landing(target: &Target, values: &[u8], order: Order) -> Result<Landing, ArgumentError> {
     let function = target.interface();
     let problem = |index: Option<usize>, problem: String| ArgumentError {
         function: target.name.to_string(),
@@ -189,11 +194,11 @@ fn landing(target: &Target, values: &[u8]) -> Result<Landing, ArgumentError> {
         problem,
     };
     let broken = |error: gridrpc_wire::WireError| problem(None, error.to_string());
-    let (_, values) = Ranks::take(values, Order::NATIVE).map_err(broken)?;
+    let (_, values) = Ranks::take(values, order).map_err(broken)?;
     let values = if values.is_empty() {
         Vec::new()
     } else {
-        decode_values(values, Order::NATIVE).map_err(broken)?
+        decode_values(values, order).map_err(broken)?
     };
     let mut given = vec![Given::Absent; function.parameters.len()];
     for (given, value) in given.iter_mut().zip(&values) {
@@ -235,7 +240,8 @@ fn landing(target: &Target, values: &[u8]) -> Result<Landing, ArgumentError> {
             Some(dtype) => {
                 let size = element.size().unwrap_or(1);
                 let shape = Shape::new(extents, function.fortran(), size);
-                Plan::Array { dtype, shape, dimensions, to: Destination::Made }
+                let (to, order) = (Destination::Made, Order::NATIVE);
+                Plan::Array { dtype, shape, dimensions, to, order }
             }
         };
         landing.plans.push((index, parameter.name.clone(), plan));

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gridrpc_client::Grid;
+use gridrpc_client::{Dependency, Grid};
 use gridrpc_core::BlobId;
 use gridrpc_idl::{Function, Kind, Mode, Type, Values as _, extents};
 use gridrpc_link::buffers::Sink;
@@ -13,7 +13,7 @@ use gridrpc_link::payload::PayloadBuilder;
 use gridrpc_typed::{NamedFile, Scalar, Scalars, Shape, dtype, encode_files, encode_texts};
 use gridrpc_wire::{Array, DType, Order, Ranks, Value, encode_values};
 
-use crate::argument::{ArgumentError, Given, Memory, PrepareError};
+use crate::argument::{ArgumentError, CallResult, Given, Memory, PrepareError};
 use crate::prepared::{Lending, Prepared};
 use crate::results::{Landing, Plan};
 use crate::sizes::{Known, fits, known_scalars};
@@ -22,8 +22,8 @@ use crate::target::Target;
 /// Checks the arguments of a call and builds its payload. `ranks`: the ranks of a parallel function.
 ///
 /// # Errors
-/// When an argument does not fit its parameter, a file that it names cannot be read, the system
-/// refuses memory, or the interface has changed at the function's server.
+/// When an argument does not fit its parameter, a file that it names cannot be read, the system refuses memory, the
+/// interface has changed at the function's server, or the call exceeds a limit there.
 ///
 /// # Safety
 /// Arrays without a known length must be as long as the interface says. All must stay where they are
@@ -48,8 +48,10 @@ pub unsafe fn prepare(
     }
     let scalars = known_scalars(function, given)
         .map_err(|(parameter, why)| problem(&function.parameters[parameter].name, why))?;
+    // SAFETY: the caller has promised arrays of the size that the interface says.
+    unsafe { target.check_limits(grid, given)? };
     let is_plain = ranks.is_none() && lending != Lending::Detached;
-    let order = if is_plain { order_of(given) } else { Order::NATIVE };
+    let order = if is_plain { order_of(function, given) } else { Order::NATIVE };
     let payload = grid.payload().in_order(order);
     let mut preparation = Preparation {
         function,
@@ -63,6 +65,7 @@ pub unsafe fn prepare(
             Lending::UntilLanded | Lending::Copied => payload,
         },
         blobs: Vec::new(),
+        needs: Vec::new(),
         landing: Landing::new(&target.name),
         sinks: Vec::new(),
         sections: 1,
@@ -81,10 +84,12 @@ pub unsafe fn prepare(
         })?;
         values.push(value);
     }
+    let after = preparation.number_needs(&mut values);
     let Preparation { mut payload, blobs, landing, sinks, scalars, .. } = preparation;
     let width = ranks.map_or(1, |ranks| ranks.ranks);
     if values.is_empty() && ranks.is_none() {
-        return Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width });
+        let payload = payload.finish();
+        return Ok(Prepared { payload, blobs, after, sinks, landing, scalars, width });
     }
     let mut bytes = Vec::new();
     ranks
@@ -97,19 +102,20 @@ pub unsafe fn prepare(
         path: None,
         error,
     })?;
-    Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width })
+    Ok(Prepared { payload: payload.finish(), blobs, after, sinks, landing, scalars, width })
 }
 
-/// The byte order of a call: that of its largest array, which travels as it is. Smaller arrays of the other order are
-/// converted here. Shared data has this machine's order.
-fn order_of(given: &[Given]) -> Order {
+/// The byte order of a call: that of its largest array that goes to the function, which travels as it is. Smaller arrays
+/// of the other order are converted here. Shared data and results of other calls have this machine's order.
+fn order_of(function: &Function, given: &[Given]) -> Order {
     let mut largest = (0, Order::NATIVE);
-    for one in given {
+    for (parameter, one) in function.parameters.iter().zip(given) {
+        let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
         match one {
-            Given::Array(Memory { len: Some(len), order, .. }) if *len > largest.0 => {
+            Given::Array(Memory { len: Some(len), order, .. }) if comes && *len > largest.0 => {
                 largest = (*len, *order);
             }
-            Given::Shared(_) => return Order::NATIVE,
+            Given::Shared(_) | Given::Result(_) => return Order::NATIVE,
             _ => {}
         }
     }
@@ -126,6 +132,8 @@ pub(super) struct Preparation<'a> {
     pub(super) scalars: Scalars,
     pub(super) payload: PayloadBuilder<'a>,
     pub(super) blobs: Vec<BlobId>,
+    /// Results of other calls, with their parameters.
+    pub(super) needs: Vec<(usize, CallResult)>,
     pub(super) landing: Landing,
     pub(super) sinks: Vec<(u16, Arc<Sink>)>,
     /// Next section number of the call, and of its result.
@@ -171,24 +179,38 @@ impl Preparation<'_> {
                         self.add_part(shared, &shape, &sizes, dtype)?;
                         Ok(self.array(dtype, &shape))
                     }
+                    (Mode::In, Given::Result(result)) => {
+                        self.check_result(result, &shape, &sizes, dtype)?;
+                        self.needs.push((index, result.clone()));
+                        Ok(self.array_in(dtype, &shape, 0))
+                    }
                     (Mode::InOut, Given::Array(memory)) => {
                         let to = self.add_in_out(memory, &shape, dtype)?;
+                        let (shape_there, order) = (shape.clone(), memory.order);
                         self.plan(
                             index,
-                            Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },
+                            Plan::Array { dtype, shape: shape_there, dimensions: sizes, to, order },
                         );
                         Ok(self.array(dtype, &shape))
                     }
                     (Mode::Out, Given::Array(_) | Given::Absent) => {
                         let (to, room) = self.add_out(given, &shape);
+                        let order = match given {
+                            Given::Array(memory) => memory.order,
+                            _ => Order::NATIVE,
+                        };
+                        let shape_there = shape.clone();
                         self.plan(
                             index,
-                            Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },
+                            Plan::Array { dtype, shape: shape_there, dimensions: sizes, to, order },
                         );
                         Ok(if room { self.array(dtype, &shape) } else { Value::None })
                     }
                     (_, Given::Absent) => Err("is missing".into()),
                     (_, Given::Shared(_)) => Err("is shared data, which cannot be changed".into()),
+                    (_, Given::Result(_)) => {
+                        Err("is the result of another call, which cannot be changed".into())
+                    }
                     _ => Err("has to be an array".into()),
                 }
             }
@@ -199,8 +221,25 @@ impl Preparation<'_> {
     fn array(&mut self, dtype: DType, shape: &Shape) -> Value {
         let section = self.sections;
         self.sections += 1;
+        self.array_in(dtype, shape, section)
+    }
+
+    fn array_in(&self, dtype: DType, shape: &Shape, section: u16) -> Value {
         let fortran = self.function.fortran();
         Value::Array(Array { dtype, fortran, shape: vec![shape.selected() as u64], section })
+    }
+
+    /// Numbers the sections of the results of other calls, which are added behind all others when those have returned.
+    fn number_needs(&mut self, values: &mut [Value]) -> Vec<Dependency> {
+        let number = |(index, result): (usize, CallResult)| {
+            if let Value::Array(array) = &mut values[index] {
+                array.section = self.sections;
+                self.sections += 1;
+            }
+            let CallResult { call, owner, array, .. } = result;
+            Dependency { call, array: Some(array), owner }
+        };
+        std::mem::take(&mut self.needs).into_iter().map(number).collect()
     }
 
     /// Records how to deliver a result; every OUT and INOUT parameter has one section.

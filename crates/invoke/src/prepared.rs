@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridrpc_client::{Callbacks, Request};
+use gridrpc_client::{Callbacks, Dependency, Request};
 use gridrpc_core::{BlobId, CallOptions};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::Payload;
@@ -29,6 +29,8 @@ pub struct Prepared {
     pub payload: Payload,
     /// Shared data that it refers to.
     pub blobs: Vec<BlobId>,
+    /// Calls whose results become its last sections.
+    pub after: Vec<Dependency>,
     /// Destinations of streamed results.
     pub sinks: Vec<(u16, Arc<Sink>)>,
     /// Delivers the results.
@@ -53,7 +55,10 @@ impl Prepared {
         // Data that may arrive twice is not received in the caller's memory.
         let sinks = if options.idempotent { Vec::new() } else { self.sinks };
         let request = request(target, self.payload, options);
-        (Request { blobs: self.blobs, callbacks, sinks, ..request }, self.landing)
+        (
+            Request { blobs: self.blobs, after: self.after, callbacks, sinks, ..request },
+            self.landing,
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use gridrpc_shm::segment::Lent;
 use gridrpc_typed::{Shape, gather};
 use gridrpc_wire::{DType, Order};
 
-use crate::argument::{Given, Memory, SharedPart};
+use crate::argument::{CallResult, Given, Memory, SharedPart};
 use crate::prepare::{Preparation, Problem};
 use crate::prepared::Lending;
 use crate::results::{Destination, Room};
@@ -63,10 +63,9 @@ impl Preparation<'_> {
     ) -> Result<(), Problem> {
         let SharedPart { blob, part, len, .. } = *shared;
         if !shape.is_whole() {
-            return Err("is shared data, of which no part can travel alone".into());
+            return Err("is shared data, and no part of that can travel alone".into());
         }
-        // Characters may use either type of one byte.
-        let is_it = shared.dtype == dtype || shared.dtype.size() == 1 && dtype.size() == 1;
+        let is_it = are_alike(shared.dtype, dtype);
         if !is_it || len != shape.bytes() || sizes.len() > 1 && shared.shape != sizes {
             let (given, wanted) = (shared.dtype.name(), dtype.name());
             let has = &shared.shape;
@@ -78,6 +77,39 @@ impl Preparation<'_> {
         self.payload.add_blob(blob, part, len as u64);
         if !self.blobs.contains(&BlobId(blob)) {
             self.blobs.push(BlobId(blob));
+        }
+        Ok(())
+    }
+
+    /// Checks an array that another call returns: its size follows from the arguments of that call.
+    pub(super) fn check_result(
+        &self,
+        result: &CallResult,
+        shape: &Shape,
+        sizes: &[u64],
+        dtype: DType,
+    ) -> Result<(), Problem> {
+        if !shape.is_whole() {
+            return Err(
+                "is the result of another call, and no part of that can travel alone".into()
+            );
+        }
+        let CallResult { array, shape: has, fortran, .. } = result;
+        let fits = array.len == shape.bytes() as u64 && (sizes.len() < 2 || has == sizes);
+        if !fits || !are_alike(array.dtype, dtype) {
+            let (given, wanted) = (array.dtype.name(), dtype.name());
+            return Err(format!(
+                "is the result of another call, of shape {has:?} and type {given}, but has to have {sizes:?} of {wanted}"
+            )
+            .into());
+        }
+        if has.len() > 1 && *fortran != self.function.fortran() {
+            let order = if *fortran { "Fortran" } else { "C" };
+            return Err(format!(
+                "is the result of another call, an array in {order} order, but has to have the other order: pass the \
+                 array that the call returns"
+            )
+            .into());
         }
         Ok(())
     }
@@ -99,20 +131,20 @@ impl Preparation<'_> {
         dtype: DType,
     ) -> Result<Destination, Problem> {
         let to = Destination::Caller(memory.start);
-        // A call that may run twice must find its arguments unchanged, and the elements are converted on the way if
-        // the call travels in another byte order.
-        let is_copied = self.function.idempotent || self.order != Order::NATIVE;
-        if !self.is_large(shape) || is_copied {
-            self.add_in(memory, shape, dtype)?;
-            return Ok(to);
-        }
-        let len = shape.bytes() as u64;
-        if !self.payload.has_shared_memory() {
+        // A call that may run twice must find its arguments unchanged.
+        let is_large = self.is_large(shape) && !self.function.idempotent;
+        if is_large && !self.payload.has_shared_memory() {
             self.add_in(memory, shape, dtype)?;
             self.sink(memory, shape);
             return Ok(to);
         }
-        if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
+        if !is_large {
+            self.add_in(memory, shape, dtype)?;
+            return Ok(to);
+        }
+        // A worker of the call's byte order may work in the section, whichever that is; others copy it.
+        let (len, is_as_sent) = (shape.bytes() as u64, memory.order == self.order);
+        if is_as_sent && let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
             self.room(&lent, offset, len, 0);
             return Ok(Destination::InPlace(memory.start));
         }
@@ -120,7 +152,14 @@ impl Preparation<'_> {
             self.add_in(memory, shape, dtype)?;
             return Ok(to);
         };
-        lent.write(bytes(memory, shape)?)?;
+        let bytes = bytes(memory, shape)?;
+        if is_as_sent {
+            lent.write(bytes)?;
+        } else {
+            let mut converted = bytes.to_vec();
+            dtype.swap_bytes(&mut converted);
+            lent.write(&converted)?;
+        }
         self.room(&Arc::new(lent), 0, len, len);
         Ok(to)
     }
@@ -162,4 +201,9 @@ impl Preparation<'_> {
             self.sinks.push((self.results, sink));
         }
     }
+}
+
+/// Whether arrays of one type can be passed as the other: characters may use either type of one byte.
+fn are_alike(one: DType, other: DType) -> bool {
+    one == other || one.size() == 1 && other.size() == 1
 }

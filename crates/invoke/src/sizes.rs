@@ -39,6 +39,7 @@ pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Op
         let shape = match given {
             Given::Array(memory) => memory.shape.as_ref()?,
             Given::Shared(shared) => &shared.shape,
+            Given::Result(result) => &result.shape,
             _ => return None,
         };
         let is_it = |dimension: &Dimension| {

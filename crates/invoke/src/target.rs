@@ -7,6 +7,9 @@ use gridrpc_idl::{Function, Module};
 use gridrpc_typed::ModuleFile;
 use gridrpc_wire::FunctionForm;
 
+use crate::argument::{Given, PrepareError};
+use crate::call_size::size_of_call;
+use crate::limit_exceeded::LimitExceeded;
 use crate::search::function_names;
 use crate::search_error::SearchError;
 use crate::source::FoundModule;
@@ -89,7 +92,9 @@ impl Target {
         function_at(&self.module, self.place)
     }
 
-    pub(crate) fn function(&self) -> Arc<FunctionRef> {
+    /// The registered function.
+    #[must_use]
+    pub fn function(&self) -> Arc<FunctionRef> {
         match &self.function {
             Registered::File(function) => Arc::clone(function),
             Registered::Offered(offered) => {
@@ -127,6 +132,41 @@ impl Target {
                 offered.lock().unwrap_or_else(PoisonError::into_inner).0.has_changed()
             }
         }
+    }
+
+    /// Checks whether the server's limits allow a call with these arguments. If those announced with the interface do
+    /// not, they are requested again: the server's owner may have raised them.
+    ///
+    /// # Errors
+    /// When the call exceeds a limit even without any other call, or the server does not answer.
+    ///
+    /// # Safety
+    /// Arrays without a known length must be as long as the interface says.
+    pub(crate) unsafe fn check_limits(
+        &self,
+        grid: &Grid,
+        given: &[Given],
+    ) -> Result<(), PrepareError> {
+        let Registered::Offered(offered) = &self.function else { return Ok(()) };
+        let module = Arc::clone(&offered.lock().unwrap_or_else(PoisonError::into_inner).0);
+        let limits = module.limits();
+        if limits.bytes.is_none() && limits.memory.is_none() && limits.workers.is_none() {
+            return Ok(());
+        }
+        // SAFETY: guaranteed by the caller.
+        let size = unsafe { size_of_call(self.interface(), given) };
+        if size.exceeded(&limits).is_none() {
+            return Ok(());
+        }
+        let catalogue = grid.server_catalogues().iter().find(|known| known.name == module.server);
+        let now = catalogue.map(|known| known.limits_now(&module.interface.name)).transpose();
+        // If the module is gone, the server says so.
+        let Some(limits) = now.map_err(SearchError::from)?.flatten() else { return Ok(()) };
+        size.exceeded(&limits).map_or(Ok(()), |(limit, value, allowed)| {
+            let (function, server) = (self.name.to_string(), module.server.clone());
+            let user = limits.user.clone();
+            Err(LimitExceeded { function, server, user, limit, value, allowed }.into())
+        })
     }
 
     /// Requests the interface again if it has changed. If the function has the same parameters as before, it can be

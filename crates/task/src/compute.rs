@@ -15,7 +15,7 @@ enum Amount {
 }
 
 impl Amount {
-    /// Whether that is to go on which has done so much since then.
+    /// Whether that is to continue which has done so much since then.
     fn goes_on(self, done: u64, began: Instant) -> bool {
         match self {
             Amount::Times(times) => done < times,

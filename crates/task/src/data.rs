@@ -78,7 +78,7 @@ impl Data<'_> {
             match self.file.read_at(&mut block[done..], at) {
                 Ok(0) => {
                     let what = format!("the file ends at byte {at}, and more was to be read");
-                    let remedy = "write it anew with the --size that is read";
+                    let remedy = "write it again with the --size that is read";
                     return Err(Failure::Failed(format!(
                         "{}: {what}; {remedy}",
                         self.path.display()
@@ -159,7 +159,7 @@ impl Passing {
 impl Drop for Passing {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // If it cannot be removed, what is told is why the work ended.
+            // If it cannot be removed, the report says why the work ended.
             let _ = fs::remove_file(path);
         }
     }

@@ -38,7 +38,7 @@ The file holds a pattern made of worker and place. Making and checking it is not
 timed; opening and closing the file is.
 ";
 
-/// What is told of a task, or of all.
+/// Help text of a task, or of all.
 pub fn of(task: &str) -> String {
     let usage = format!("usage: gridbench-task {task} --directory DIR [OPTIONS]\n");
     match task {

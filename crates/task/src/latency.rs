@@ -15,7 +15,7 @@ pub struct Latencies {
     most: u64,
 }
 
-/// What is told of them, in seconds.
+/// Their summary, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Percentiles {
     /// Half of them took no longer.

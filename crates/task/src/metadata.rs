@@ -44,7 +44,7 @@ impl Operation {
 /// Directories or files that a worker makes at most: it remembers each.
 const MOST: u64 = 100_000_000;
 
-/// What the task is told.
+/// Options of the task.
 #[derive(Debug)]
 pub struct Options {
     operations: Vec<Operation>,
@@ -286,7 +286,7 @@ impl Tree {
 
     /// After something went wrong. What an earlier call made stays.
     fn remove_what_was_made(&self) {
-        // What cannot be removed stays: what is told is why the work ended.
+        // What cannot be removed stays: the report says why the work ended.
         if !self.files.earlier {
             self.files.names().for_each(|path| drop(fs::remove_file(path)));
         }
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_come_in_the_order_that_was_asked_for() {
+    fn operations_come_in_the_order_that_was_requested() {
         let options = parsed("--directory /d --operations create,stat,unlink,create").unwrap();
         let names: Vec<_> = options.operations.iter().map(|one| one.name()).collect();
         assert_eq!(names, ["create", "stat", "unlink", "create"]);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_told() {
+    fn wrong_options_are_reported() {
         for (text, expected) in [
             ("", "--directory DIR is missing"),
             ("--directory /d --operations mkdir,rm", "`rm` is none of mkdir"),

@@ -1,4 +1,4 @@
-//! What stands behind the task's name: options, and values as people give them.
+//! What follows the task's name: options, and values as people give them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Bytes that a size can have at most: a terabyte.
 const MOST_BYTES: u64 = 1 << 40;
-/// Seconds that a task can be told to take.
+/// Longest duration of a task, s.
 const MOST_SECONDS: f64 = 1e7;
 
 /// The options of a task, one after the other.
@@ -166,7 +166,7 @@ fn size(text: &str) -> Result<u64, &'static str> {
     Ok(size as u64)
 }
 
-/// A text as it may stand in a message: one line, printable, not long.
+/// A text as it may be in a message: one line, printable, not long.
 fn shown(text: &str) -> String {
     let printable = text.chars().map(|c| if c.is_control() { '?' } else { c });
     let short: String = printable.clone().take(40).collect();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_told() {
+    fn what_is_no_size_is_reported() {
         for (text, what) in [
             ("", "is not a size"),
             ("K", "is not a size"),

@@ -1,4 +1,4 @@
-//! Parts of a task's work: how they are measured, and how they are told.
+//! Phases of a task: how they are measured and reported.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub struct Phase {
     latency: Option<Percentiles>,
 }
 
-/// A part of the work that goes on.
+/// A running part of the work.
 pub struct Measure {
     name: &'static str,
     began: Instant,
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_are_told_as_json() {
+    fn phases_are_reported_as_json() {
         let latency = Some(Percentiles { p50: 0.5, p90: 1.0, p99: 1e-7, max: 2.0 });
         let write = Phase { name: "write", seconds: 1.25, bytes: 64, operations: 2, latency };
         let cpu = Phase::counted("cpu", Duration::from_secs(2), 1000);

@@ -9,7 +9,7 @@ use crate::pattern::Pattern;
 use crate::phase::{Measure, Phase};
 use crate::stop;
 
-/// What such a task is told.
+/// Options of such a task.
 #[derive(Debug)]
 pub struct Options {
     path: PathBuf,
@@ -134,7 +134,7 @@ fn read_back(options: &Options) -> Result<Phase, Failure> {
         if let Some(wrong) = measure.aside(|| pattern.first_wrong(bytes, offset)) {
             return Err(Failure::Failed(format!(
                 "{}: byte {wrong} is not what worker {} writes: it was written by something else, or is \
-                 damaged; write the file anew",
+                 damaged; write the file again",
                 options.path.display(),
                 options.worker
             )));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_options_are_told() {
+    fn wrong_options_are_reported() {
         for (text, expected) in [
             ("", "--directory DIR is missing"),
             ("--directory", "missing argument"),

@@ -366,7 +366,7 @@ impl Spawner {
             let worker = self.workers.iter().find(|(_, other)| **other == pid).map(|(id, _)| *id);
             if let Some(worker) = worker {
                 eprintln!(
-                    "gridrpc: worker {worker} (process {pid}) was stopped and did not go on: it is \
+                    "gridrpc: worker {worker} (process {pid}) was stopped and did not continue: it is \
                      ended (see `stall`)"
                 );
                 let _ = kill(pid, Signal::SIGKILL);

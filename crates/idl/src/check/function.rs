@@ -6,7 +6,9 @@ use super::declaration::{complete, declare};
 use super::expression::{Declared, Lowering, Purpose, Scope};
 use crate::diagnostic::{Positions, Report, Span};
 use crate::expression::Expr;
-use crate::module::{Backend, Body, Class, Dialect, Function, Kind, Language, Mode, Parameter};
+use crate::module::{
+    Backend, Body, Class, Dialect, Function, Kind, Language, Mode, Parameter, Passed,
+};
 use crate::syntax::{self, Shape, Text};
 use crate::types::Type;
 
@@ -32,6 +34,7 @@ pub(super) fn check(
 
     let shrink = super::shrink(options, report);
     let language = options.language.as_ref().and_then(|text| super::language(text, report));
+    let language_here = language.or(class.and_then(|class| class.language));
     let (body, body_at) = match &function.body {
         syntax::Body::None => (Body::None, Default::default()),
         syntax::Body::Inline(code) => {
@@ -39,15 +42,15 @@ pub(super) fn check(
         }
         syntax::Body::Calls { language, result, name, arguments } => {
             super::usable(name, report);
-            let language = language.as_ref().and_then(|text| super::language(text, report));
-            let arguments = arguments_of(arguments, &scope, report);
-            let place = result.iter().cloned().collect::<Vec<_>>();
-            let place = arguments_of(&place, &scope, report).pop();
+            let own = language.as_ref().and_then(|text| super::language(text, report));
+            let is_cpp = own.or(language_here) == Some(Language::Cpp);
+            let arguments = arguments_of(arguments, &scope, is_cpp, report);
+            let place = result.as_ref().and_then(|name| argument_of(name, &scope, report));
             if let (Some(written), Some(index)) = (result, place) {
-                takes_result(&parameters[index], written, report);
+                takes_result(&parameters[index], written, is_cpp, report);
             }
             let name = name.text.clone();
-            (Body::Calls { language, result: place, name, arguments }, Default::default())
+            (Body::Calls { language: own, result: place, name, arguments }, Default::default())
         }
     };
     let mut shrink = shrink.or(class.and_then(|class| class.shrink));
@@ -69,23 +72,26 @@ pub(super) fn check(
         required: options.required.iter().map(|text| text.text.clone()).collect(),
         backend: class.map_or_else(|| super::backend(options, report), |class| class.backend),
         shrink,
-        language: language.or(class.and_then(|class| class.language)),
+        language: language_here,
         cost,
         idempotent: options.idempotent,
         body,
         body_at,
     };
     if let Body::Calls { arguments, result, .. } = &checked.body {
-        let passed = || arguments.iter().chain(result).copied();
+        let mut passed = Passed::parameters(arguments);
         // A misspelt argument is not reported as missing as well.
-        if let syntax::Body::Calls { arguments: named, .. } = &function.body
-            && named.len() == arguments.len()
-            && !function.parameters.broken
-        {
-            unused(&checked, passed().collect(), dialect, written, report);
+        let named = match &function.body {
+            syntax::Body::Calls { arguments, .. } => names(arguments),
+            _ => 0,
+        };
+        let all_known = named == passed.len();
+        passed.extend(result);
+        if all_known && !function.parameters.broken {
+            unused(&checked, passed.iter().copied().collect(), dialect, written, report);
         }
         if checked.effective_language() == Some(Language::Fortran) {
-            fortran(&checked, &passed().collect::<Vec<_>>(), written, report);
+            fortran(&checked, &passed, written, report);
         }
     }
     if checked.backend == Backend::Normal {
@@ -165,33 +171,65 @@ fn callback(
     }
 }
 
-/// Indices of the arguments of a call.
-fn arguments_of(arguments: &[Text], scope: &Scope<'_>, report: &mut Report) -> Vec<usize> {
-    let mut indices = Vec::new();
+/// The arguments of a call, without unknown ones.
+fn arguments_of(
+    arguments: &[syntax::Passed],
+    scope: &Scope<'_>,
+    is_cpp: bool,
+    report: &mut Report,
+) -> Vec<Passed> {
+    let mut list = Vec::new();
     for argument in arguments {
-        match scope.find(&argument.text) {
-            Some(index) => indices.push(index),
-            None if scope.is_broken() => {}
-            None => {
-                // Suggestions take time, so they are not computed for errors that are not shown.
-                let near = (!report.is_full()).then(|| scope.nearest(&argument.text, |_| true));
-                let hint = match near.flatten() {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "a call is given parameters of the function".to_owned(),
-                };
-                let message = format!("there is no parameter `{}`", argument.text);
-                report.error_with(argument.span, message, hint);
+        match argument {
+            syntax::Passed::Name(name) => {
+                list.extend(argument_of(name, scope, report).map(Passed::Parameter));
+            }
+            syntax::Passed::Structure(fields, open) => {
+                if !is_cpp {
+                    report.error_with(
+                        *open,
+                        "only a function in C++ takes a structure",
+                        "write `Calls \"C++\"`, or code that fills the structure",
+                    );
+                }
+                list.push(Passed::Structure(arguments_of(fields, scope, is_cpp, report)));
             }
         }
     }
-    indices
+    list
 }
 
-/// Whether a parameter can hold a function's result: one number or one string.
-fn takes_result(parameter: &Parameter, written: &Text, report: &mut Report) {
+/// The index of the parameter with this name.
+fn argument_of(name: &Text, scope: &Scope<'_>, report: &mut Report) -> Option<usize> {
+    let found = scope.find(&name.text);
+    if found.is_none() && !scope.is_broken() {
+        // Suggestions take time, so they are not computed for errors that are not shown.
+        let near = (!report.is_full()).then(|| scope.nearest(&name.text, |_| true));
+        let hint = match near.flatten() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "a call is given parameters of the function".to_owned(),
+        };
+        let message = format!("there is no parameter `{}`", name.text);
+        report.error_with(name.span, message, hint);
+    }
+    found
+}
+
+/// Number of names in the arguments of a call.
+fn names(arguments: &[syntax::Passed]) -> usize {
+    let count = |argument: &syntax::Passed| match argument {
+        syntax::Passed::Name(_) => 1,
+        syntax::Passed::Structure(fields, _) => names(fields),
+    };
+    arguments.iter().map(count).sum()
+}
+
+/// Whether a parameter can hold a function's result: one number or one string; from C++ also several.
+fn takes_result(parameter: &Parameter, written: &Text, is_cpp: bool, report: &mut Report) {
     let is_one = |size: &Option<Expr>| matches!(size, None | Some(Expr::Number(1)));
     let takes = match &parameter.kind {
         Kind::Scalar(of) => *of == Type::String,
+        Kind::Array { .. } if is_cpp => true,
         Kind::Array { element, dimensions } => {
             !element.is_text() && dimensions.iter().all(|dimension| is_one(&dimension.size))
         }
@@ -201,7 +239,8 @@ fn takes_result(parameter: &Parameter, written: &Text, report: &mut Report) {
         report.error_with(
             written.span,
             format!("`{}` cannot take the value that the function returns", parameter.name),
-            "declare one number or string, as in `OUT double r[1]` or `OUT string s`",
+            "declare one number or string, as in `OUT double r[1]` or `OUT string s`; for several, write \
+             `Calls \"C++\"` and a function that returns a vector",
         );
     }
 }

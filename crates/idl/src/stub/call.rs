@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::c;
-use crate::module::{Dimension, Function, Kind, Mode, Parameter};
+use crate::module::{Dimension, Function, Kind, Mode, Parameter, Passed};
 use crate::types::Type;
 
 /// The function for which code is written.
@@ -168,17 +168,72 @@ impl Call<'_> {
 
     /// A call of a function that the file itself declares. It may use its own complex type; C accepts any
     /// pointer there.
-    pub fn direct_call(&self, target: &str, arguments: &[usize], result: Option<usize>) -> String {
-        let values: Vec<String> = arguments
-            .iter()
-            .map(|index| match self.parameters()[*index].kind {
-                Kind::Array { element: Type::SComplex | Type::DComplex, .. } if !self.cpp => {
-                    format!("gridrpc_arguments[{index}]")
-                }
-                _ => self.argument(*index),
-            })
-            .collect();
+    pub fn direct_call(&self, target: &str, arguments: &[Passed], result: Option<usize>) -> String {
+        let values = values(arguments, &|index| match self.parameters()[index].kind {
+            Kind::Array { element: Type::SComplex | Type::DComplex, .. } if !self.cpp => {
+                format!("gridrpc_arguments[{index}]")
+            }
+            _ => self.argument(index),
+        });
         self.statement(target, &values, result)
+    }
+
+    /// A call of a function in C++, which may take and return vectors, strings and structures: see arguments.hpp.
+    pub fn cpp_call(&self, target: &str, arguments: &[Passed], result: Option<usize>) -> String {
+        let plain = self.direct_call(target, arguments, result);
+        let mut adapted = Passed::parameters(arguments);
+        adapted.retain(|index| self.adapter(*index).is_some());
+        adapted.sort_unstable();
+        adapted.dedup();
+        let name = |index: &usize| format!("gridrpc_array_{index}");
+        let mut text = String::from("#if __cplusplus >= 201703L\n");
+        for index in adapted.iter().chain(&result) {
+            text.extend(self.adapter(*index));
+        }
+        let values = values(arguments, &|index| match adapted.contains(&index) {
+            true => format!("gridrpc_{index}"),
+            false => self.argument(index),
+        });
+        let mut call = format!("{target}({})", values.join(", "));
+        if !adapted.is_empty() {
+            let parameters: Vec<String> =
+                adapted.iter().map(|index| format!("auto &&gridrpc_{index}")).collect();
+            let parameters = parameters.join(", ");
+            let arrays: Vec<String> = adapted.iter().map(name).collect();
+            call = format!(
+                "gridrpc_call(0,\n        [&]({parameters}) -> decltype({call}) {{ return {call}; }},\n        \
+                 [&]({parameters}) -> decltype(auto) {{ return {call}; }},\n        {})",
+                arrays.join(", ")
+            );
+        }
+        let _ = match &result {
+            Some(index) => writeln!(text, "    {}.store({call});", name(index)),
+            None if adapted.is_empty() => return plain,
+            None => writeln!(text, "    {call};"),
+        };
+        for index in &adapted {
+            let _ = writeln!(text, "    {}.finish();", name(index));
+        }
+        format!("{text}#else\n{plain}#endif\n")
+    }
+
+    /// The declaration of what stands for an array or a string that comes back; `None` for others.
+    fn adapter(&self, index: usize) -> Option<String> {
+        let parameter = &self.parameters()[index];
+        let (element, size) = match &parameter.kind {
+            Kind::Array { element, dimensions } => (*element, self.count(dimensions)),
+            Kind::Scalar(element) if is_returned_string(parameter) => (*element, "1".to_owned()),
+            _ => return None,
+        };
+        // The path of a file is there in each mode, and stays.
+        let is_path = element == Type::Filename;
+        Some(format!(
+            "    gridrpc_array<{}, {}, {}> gridrpc_array_{index}(gridrpc_arguments[{index}], {size}, {});\n",
+            c::type_name(element),
+            is_path || parameter.mode.is_input(),
+            !is_path && parameter.mode.is_output(),
+            c::string(&parameter.name),
+        ))
     }
 
     fn call(&self, target: &str, arguments: &[usize], result: Option<usize>) -> String {
@@ -219,15 +274,34 @@ impl Call<'_> {
     }
 
     fn first_size(&self, dimensions: &[Dimension]) -> String {
+        dimensions.first().map_or_else(|| "0".to_owned(), |dimension| self.size(dimension))
+    }
+
+    /// Number of elements of an array.
+    fn count(&self, dimensions: &[Dimension]) -> String {
+        let sizes: Vec<String> = dimensions.iter().map(|dimension| self.size(dimension)).collect();
+        sizes.join(" * ")
+    }
+
+    fn size(&self, dimension: &Dimension) -> String {
         let kind = |index: usize| match self.parameters().get(index)?.kind {
             Kind::Scalar(kind) | Kind::Array { element: kind, .. } => Some(kind),
             Kind::Callback(_) => None,
         };
-        match dimensions.first().and_then(|dimension| dimension.size.as_ref()) {
+        match &dimension.size {
             Some(size) => format!("(__SIZE_TYPE__)({})", c::expression(size, &kind)),
             None => "0".to_owned(),
         }
     }
+}
+
+/// Arguments of a call in C++ or C; `argument` has the one for a parameter.
+fn values(arguments: &[Passed], argument: &dyn Fn(usize) -> String) -> Vec<String> {
+    let value = |passed: &Passed| match passed {
+        Passed::Parameter(index) => argument(*index),
+        Passed::Structure(fields) => format!("{{{}}}", values(fields, argument).join(", ")),
+    };
+    arguments.iter().map(value).collect()
 }
 
 /// Whether the parameter is a string that the function allocates and returns by pointer.

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use gridrpc_core::BlobId;
 use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::{Incoming, Outgoing, take_sections};
 use gridrpc_link::{LinkError, Received, Stream};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_shm::lendings::Lendings;
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::{FunctionForm, Lease, Message, Order};
+use gridrpc_wire::{FunctionForm, Lease, Message, Order, Place, Section};
 
 use crate::shared_data::Blobs;
 
@@ -75,6 +76,7 @@ impl Inbox {
             Message::Call { call, function, batch, sections } => {
                 let blobs = &self.blobs;
                 let look_up = |blob, part: u32| blobs.parts(blob)?.get(part as usize).cloned();
+                let order = ArgumentOrder::new(order, &sections);
                 let sections = take_sections(&sections, streams, &self.mapped, look_up)?;
                 let function = self.functions.get(&function).cloned().ok_or_else(|| {
                     LinkError::Unexpected("a call of a function that was never told".into())
@@ -161,11 +163,37 @@ pub struct Job {
     /// The arguments.
     pub sections: Vec<Incoming>,
     /// Byte order of the arguments.
-    pub order: Order,
+    pub order: ArgumentOrder,
     /// When it had been received in full, ns.
     pub received: u64,
     /// Number of threads that it may use; 0: the default.
     pub threads: u32,
+}
+
+/// Byte order of the numbers in the sections of a call.
+#[derive(Clone, Debug)]
+pub struct ArgumentOrder {
+    /// That of the call.
+    pub call: Order,
+    /// Sections with named data of the server, which keeps it in this machine's order.
+    native: Vec<u16>,
+}
+
+impl ArgumentOrder {
+    fn new(call: Order, sections: &[Section<'_>]) -> ArgumentOrder {
+        let mut native = Vec::new();
+        if call != Order::NATIVE {
+            let is_named = |section: &Section<'_>| matches!(section.place, Place::Blob { blob, .. } if BlobId(blob).is_named());
+            native.extend((0..).zip(sections).filter(|(_, one)| is_named(one)).map(|(at, _)| at));
+        }
+        ArgumentOrder { call, native }
+    }
+
+    /// The order of one section.
+    #[must_use]
+    pub fn of(&self, section: u16) -> Order {
+        if self.native.contains(&section) { Order::NATIVE } else { self.call }
+    }
 }
 
 /// Results of a callback, or its error.

@@ -16,17 +16,18 @@ use gridrpc_shm::outbox::Outbox;
 use gridrpc_shm::outboxes::{BoxMemory, partial_memory};
 use gridrpc_shm::partial::Items;
 use gridrpc_shm::progress::{self, Side};
-use gridrpc_shm::segment::{LOOK_EVERY, Pool};
+use gridrpc_shm::segment::{LOOK_EVERY, Lent, Pool};
 use gridrpc_sys::spin_wait::SpinWait;
 use gridrpc_sys::{Mapping, monotonic_ns};
 use gridrpc_transport::Unix;
 use gridrpc_wire::{Hello, Message, Stamps, VERSION, Welcome};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use crate::debug;
 use crate::threads::Threads;
 use inbox::{Inbox, unexpected, unexpected_end};
 
-pub use inbox::{CallbackAnswer, Job, KnownFunction};
+pub use inbox::{ArgumentOrder, CallbackAnswer, Job, KnownFunction};
 
 /// Next step of a worker.
 #[derive(Debug)]
@@ -83,6 +84,8 @@ pub struct WorkerLink {
     inbox: Inbox,
     /// Our own segments for results.
     pool: Arc<Pool>,
+    /// Work arrays. No result lies where one was: that may be data of another user's call.
+    work: Arc<Pool>,
     threshold: usize,
     told: HashSet<u32>,
     /// End times of the first and the last call whose answers are held back, ns.
@@ -172,6 +175,7 @@ impl WorkerLink {
             progress,
             inbox,
             pool,
+            work: Pool::for_one_reader(KEEP_FREE),
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
             told: HashSet::new(),
             held: None,
@@ -315,7 +319,7 @@ impl WorkerLink {
         patience.set_yields(client.is_some_and(|client| client.passes_on));
         let is_there = !client.is_some_and(|client| client.is_here)
             && patience.look(|| receiver.is_readable());
-        let has_memory = self.pool.has_any();
+        let has_memory = self.pool.has_any() || self.work.has_any();
         if has_memory != self.wakes {
             let longest = if has_memory { LOOK_EVERY } else { Duration::ZERO };
             gridrpc_sys::wait_at_most(self.receiver.socket(), longest)?;
@@ -338,6 +342,9 @@ impl WorkerLink {
     fn give_up_old(&mut self) -> Result<(), LinkError> {
         self.inbox.lendings.end_marked();
         self.pool.give_up_old();
+        self.work.give_up_old();
+        // No other process has these.
+        let _ = self.work.gone();
         self.push_gone()?;
         self.send()?;
         Ok(())
@@ -448,6 +455,21 @@ impl WorkerLink {
     #[must_use]
     pub fn payload(&self) -> PayloadBuilder<'_> {
         PayloadBuilder::new(&self.pool, true, self.threshold).lending(&self.inbox.lendings)
+    }
+
+    /// Memory for a work array of `len` bytes, with pages of an earlier call if there are any. Returns `None` if it is
+    /// too small or too large to be kept, or there is none, or this worker has a limit that does not count shared
+    /// memory: new memory has to do.
+    pub(crate) fn take_work(&self, len: usize) -> Option<Lent> {
+        let is_kept = len >= self.threshold && len as u64 <= KEEP_FREE;
+        if !is_kept || !matches!(getrlimit(Resource::RLIMIT_DATA), Ok((RLIM_INFINITY, _))) {
+            return None;
+        }
+        let lent = self.work.take(len as u64).ok()?;
+        lent.make_ready(len as u64);
+        // The function makes the rest of the pages.
+        lent.is_written(len as u64);
+        Some(lent)
     }
 
     /// Answers a call. [`WorkerLink::next_turn`] sends the answer. Sections that the caller still holds are reported

@@ -10,7 +10,7 @@ use gridrpc_typed::{
 };
 use gridrpc_wire::{Array, Order, Ranks, Value, WireError, decode_values};
 
-use crate::link::WorkerLink;
+use crate::link::{ArgumentOrder, WorkerLink};
 use crate::module::entry::Entry;
 use crate::module::error::CallError;
 use crate::module::files::CallFile;
@@ -29,7 +29,7 @@ pub(super) enum Backing {
     Room(u16),
     /// A buffer of this worker.
     Buffer(Vec<u8>),
-    /// In new shared memory.
+    /// In a segment of this worker.
     Shared(Lent),
     /// Strings; the function may replace those that are returned.
     Texts(Texts),
@@ -62,8 +62,9 @@ impl Arguments {
         entry: &Entry,
         link: &WorkerLink,
         sections: &mut [Incoming],
-        order: Order,
+        orders: &ArgumentOrder,
     ) -> Result<Arguments, CallError> {
+        let order = orders.call;
         let function = entry.interface();
         let misread = |error: WireError| CallError::Arguments(error.to_string());
         let head = sections.first().map(Incoming::bytes).unwrap_or_default();
@@ -84,7 +85,7 @@ impl Arguments {
             pointers: vec![std::ptr::null_mut(); count],
             arguments: Vec::with_capacity(count),
         };
-        taken.know_scalars(function, &values, sections, order)?;
+        taken.know_scalars(function, &values, sections, orders)?;
         for (index, value) in values.into_iter().enumerate() {
             let (argument, pointer) = taken
                 .argument(function, index, value, link, sections, order)
@@ -101,16 +102,16 @@ impl Arguments {
         function: &Function,
         values: &[Value],
         sections: &mut [Incoming],
-        order: Order,
+        orders: &ArgumentOrder,
     ) -> Result<(), CallError> {
         for (index, (parameter, value)) in function.parameters.iter().zip(values).enumerate() {
             match (&parameter.kind, value) {
                 (Kind::Scalar(_), Value::Int(value)) => {
                     self.scalars.set(index, Scalar::Int(*value));
                 }
-                (Kind::Scalar(_), Value::Array(array)) => make_native(array, sections, order),
+                (Kind::Scalar(_), Value::Array(array)) => make_native(array, sections, orders),
                 (Kind::Array { element, .. }, Value::Array(array)) => {
-                    make_native(array, sections, order);
+                    make_native(array, sections, orders);
                     let section = sections.get(usize::from(array.section));
                     if element.is_integer()
                         && parameter.mode != Mode::Out
@@ -244,6 +245,13 @@ impl Arguments {
                     None => Backing::Buffer(zeroed(shape.bytes())?),
                 }
             }
+            // Ranks have memory of their own.
+            _ if parameter.mode == Mode::Work && !function.is_parallel() => {
+                match link.take_work(shape.bytes()) {
+                    Some(lent) => Backing::Shared(lent),
+                    None => Backing::Buffer(zeroed(shape.bytes())?),
+                }
+            }
             _ => Backing::Buffer(zeroed(shape.bytes())?),
         };
         let pointer = match &place {
@@ -324,7 +332,8 @@ fn zeroed(len: usize) -> Result<Vec<u8>, CallError> {
 }
 
 /// Converts elements from the other byte order to this machine's.
-pub(super) fn make_native(array: &Array, sections: &mut [Incoming], order: Order) {
+pub(super) fn make_native(array: &Array, sections: &mut [Incoming], orders: &ArgumentOrder) {
+    let order = orders.of(array.section);
     if order == Order::NATIVE {
         return;
     }

@@ -11,7 +11,7 @@ use gridrpc_sys::monotonic_ns;
 use gridrpc_typed::{Scalar, Shape, Sizes, add_text, dtype, list_texts};
 use gridrpc_wire::{Array, Chunk, DType, Order, Value};
 
-use crate::link::WorkerLink;
+use crate::link::{ArgumentOrder, WorkerLink};
 use crate::module::arguments::{make_native, named};
 use crate::module::entry::Entry;
 use crate::module::error::CallError;
@@ -65,9 +65,10 @@ impl<'s> Items<'s> {
     pub(super) fn take(
         entry: &'s Entry,
         sections: &'s mut [Incoming],
-        order: Order,
+        orders: &ArgumentOrder,
         mut so_far: ItemsSoFar,
     ) -> Result<Items<'s>, CallError> {
+        let order = orders.call;
         let function = entry.interface();
         let head = sections.first().map(Incoming::bytes).unwrap_or_default();
         let (chunk, values) =
@@ -81,7 +82,7 @@ impl<'s> Items<'s> {
                 changed.push(Vec::new());
                 continue;
             };
-            make_native(array, sections, order);
+            make_native(array, sections, orders);
             let changes = parameter.mode == Mode::InOut;
             let section = sections.get_mut(usize::from(array.section)).filter(|_| changes);
             changed.push(match section {

@@ -81,7 +81,7 @@ impl Modules {
             let head = sections.first().map(Incoming::bytes).unwrap_or_default();
             if Chunk::is_one(head) && !entry.interface().is_parallel() {
                 let so_far = link.items();
-                let mut items = Items::take(entry, &mut sections, order, so_far)?;
+                let mut items = Items::take(entry, &mut sections, &order, so_far)?;
                 // Without callbacks no sizes are needed for them.
                 run(entry, link, &Scalars::default(), &mut stamps, quick, || {
                     items.run();
@@ -89,7 +89,7 @@ impl Modules {
                 })?;
                 return items.into_results(link);
             }
-            let mut arguments = Arguments::take(entry, link, &mut sections, order)?;
+            let mut arguments = Arguments::take(entry, link, &mut sections, &order)?;
             // From here on the call may have run.
             link.enter();
             if entry.interface().is_parallel() {

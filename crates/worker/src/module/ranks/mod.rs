@@ -253,7 +253,7 @@ impl Group {
     fn lost(&mut self, what: &str, first: Option<usize>) -> CallError {
         // The command ends the others when one has died, and reports the reason.
         let ended = self.running.wait();
-        let first = first.map(|rank| format!(", of which rank {rank} was the first to end"));
+        let first = first.map(|rank| format!("; rank {rank} ended first"));
         let (told, status, signal) = match ended {
             None => (String::new(), None, None),
             Some(ended) => self.told(ended),
