@@ -119,14 +119,14 @@ def test_unknown_attributes_are_errors(configured):
     assert "nonsense" in error
 
 
-def test_attributes_without_effect_are_told(configured):
+def test_attributes_without_effect_are_reported(configured):
     code, error = configured(SERVER.format("jobmanager jobmanager-pbs"), "cases/add")
     assert code == "0"
     assert "client.conf:4" in error
 
 
 @pytest.mark.parametrize("section", ["LOCAL_LDIF", "MDS_SERVER"])
-def test_a_section_that_nothing_needs_is_told_at_level_3(configured, section):
+def test_a_section_that_nothing_needs_is_reported_at_level_3(configured, section):
     text = f"<{section}>\nfilename a.ldif\n</{section}>\n"
     told = f"<{section}> has no meaning here"
     assert told not in configured(text, "cases/add")[1]

@@ -113,7 +113,7 @@ def test_programs_run_on_hosts_that_are_not_trusted(run):
     assert places(done.stdout)["localhost"] == {socket.gethostname()}
 
 
-def test_a_server_that_cannot_be_had_is_told_by_name(run, path, tmp_path):
+def test_a_server_that_cannot_be_had_is_reported_by_name(run, path, tmp_path):
     file = tmp_path / "client.conf"
     file.write_text(
         CONFIGURATION + "<SERVER>\n    hostname nobody.invalid\n    tag gone\n</SERVER>\n"

@@ -36,7 +36,7 @@ def test_program_whose_calls_run_on_hosts(run, name):
     run(f"{name}.c", GRIDRPC_SERVERS="local://one?workers=1 local://two?workers=2")
 
 
-def test_servers_that_make_no_sense_are_told(run, tmp_path):
+def test_servers_that_make_no_sense_are_reported(run, tmp_path):
     file = tmp_path / "grid.toml"
     file.write_text("[server.one]\nhost = ['a']\n")
     done = run("lifecycle.c", fails=True, GRIDRPC_CONFIG=str(file))
@@ -47,14 +47,14 @@ def test_objects(run, tmp_path):
     run("objects.c", COUNTER_FILE=str(tmp_path / "finalized"))
 
 
-def test_what_breaks_workers_is_told_and_breaks_nothing_else(run):
+def test_what_breaks_workers_is_reported_and_breaks_nothing_else(run):
     done = run("mishaps.c")
     assert "no newline" in done.stdout
     assert "a line\n" in done.stdout
     assert "to stderr" in done.stderr
 
 
-def test_a_small_limit_of_file_sizes_is_told_and_ends_nothing(run):
+def test_a_small_limit_of_file_sizes_is_reported_and_ends_nothing(run):
     run("limited.c")
 
 

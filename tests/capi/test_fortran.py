@@ -96,7 +96,7 @@ def test_a_configuration_that_is_compatible(
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
-#: Name in refused.f90: code, and what is said.
+#: Name in refused.f90: code and message.
 REFUSED = {
     "initialize": (0, ""),
     "too few": (18, "forms/one_int: it has 2 parameters, but 1 are given"),
@@ -165,7 +165,7 @@ def test_a_module_may_be_compiled_from_its_sources(fortran: Fortran, tmp_path: P
 def test_the_module_has_all_of_the_header(fortran: Fortran) -> None:
     header = (fortran.prefix / "include/grpc.h").read_text()
     module = (fortran.sources / "grpc.f90").read_text()
-    # What the header only names anew, and what a language without pointers does not need.
+    # What the header only names again, and what a language without pointers does not need.
     without = {"grpc_stack_create", "grpc_stack_push", "grpc_stack_pop", "grpc_stack_destruct",
                "grpc_call_argstack", "grpc_handle_attr_release_np", "grpc_session_attr_release_np",
                "grpc_session_info_release_np",

@@ -57,7 +57,7 @@ def test_a_tutorial_whose_objects_make_builds(old: Old) -> None:
     area = float(old.run("./area_client", "client.conf", 1000).stdout.removeprefix("PI = "))
     assert 3.1 < area < 3.2
 
-    # What an object is made of has changed: the module is made anew.
+    # What an object is made of has changed: the module is rebuilt.
     source = old.folder / "area_trial.c"
     source.write_text(source.read_text().replace("if (x * x + y * y < 1.0)", "if (1)"))
     os.utime(source, (os.stat(old.folder / "area.so").st_mtime + 2,) * 2)

@@ -119,6 +119,10 @@ int grpc_arg_stack_push_arg(grpc_arg_stack_t *stack, void *argument)
     stack->arguments.push_back(argument);
     return 0;
 }
+int grpc_arg_stack_push_array_np(grpc_arg_stack_t *stack, void *array, std::size_t)
+{
+    return grpc_arg_stack_push_arg(stack, array);
+}
 int grpc_arg_stack_destruct(grpc_arg_stack_t *stack)
 {
     stacks--;

@@ -287,12 +287,13 @@ module grpc
   ! ---- Functions ---------------------------------------------------------------------------------
 
   public :: grpc_arg_stack_destruct, grpc_arg_stack_new, grpc_arg_stack_pop_arg, &
-    grpc_arg_stack_push_arg, grpc_attach_arg_stack_np, grpc_call, grpc_call_arg_stack, &
+    grpc_arg_stack_push_arg, grpc_arg_stack_push_array_np, grpc_attach_arg_stack_np, grpc_call, grpc_call_arg_stack, &
     grpc_call_arg_stack_async, &
     grpc_call_arg_stack_async_with_attr_np, grpc_call_arg_stack_with_attr_np, &
     grpc_call_argstack_async, grpc_call_async, grpc_call_async_with_attr_np, &
     grpc_call_with_attr_np, grpc_cancel, grpc_cancel_all, grpc_config_file_read_np, &
-    grpc_detach_arg_stack_np, grpc_error_detail_np, grpc_error_string, grpc_finalize, grpc_free_np, &
+    grpc_detach_arg_stack_np, grpc_detach_session_np, grpc_error_detail_np, grpc_error_string, &
+    grpc_finalize, grpc_free_np, &
     grpc_function_handle_array_default_np, grpc_function_handle_array_destruct_np, &
     grpc_function_handle_array_init_np, grpc_function_handle_array_init_with_attr_np, &
     grpc_function_handle_default, grpc_function_handle_destruct, &
@@ -612,6 +613,16 @@ module grpc
       integer(c_int) :: answer
     end function
 
+    ! Adds an array with its length in bytes, which calls check. Returns 0, or -1 if the stack is full.
+    function grpc_arg_stack_push_array_np(stack, array, nbytes) result(answer) &
+        bind(c, name='grpc_arg_stack_push_array_np')
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: stack
+      type(c_ptr), value :: array
+      integer(c_size_t), value :: nbytes
+      integer(c_int) :: answer
+    end function
+
     ! Takes the argument added last away.
     function grpc_arg_stack_pop_arg(stack) result(address) bind(c, name='grpc_arg_stack_pop_arg')
       import :: c_ptr
@@ -682,6 +693,17 @@ module grpc
       character(kind=c_char), intent(out) :: id(*)
       integer(c_size_t), value :: size
       type(c_ptr), value :: stack
+      integer(grpc_error_t) :: error
+    end function
+
+    ! Has the server of a session continue with its call even if this program ends, and stores the
+    ! call's id. The session ends with the result of the detached call.
+    function grpc_detach_session_np(session_id, id, size) result(error) &
+        bind(c, name='grpc_detach_session_np')
+      import :: grpc_sessionid_t, grpc_error_t, c_char, c_size_t
+      integer(grpc_sessionid_t), value :: session_id
+      character(kind=c_char), intent(out) :: id(*)
+      integer(c_size_t), value :: size
       integer(grpc_error_t) :: error
     end function
 
@@ -1213,7 +1235,7 @@ contains
     end if
   end function
 
-  ! Reads the configuration anew.
+  ! Reads the configuration again.
   function grpc_config_file_read_np(config_file_name) result(error)
     character(len=*), intent(in), optional :: config_file_name
     integer(grpc_error_t) :: error

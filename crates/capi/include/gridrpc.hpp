@@ -13,11 +13,15 @@
  * type already, since nothing is copied. One argument per parameter; WORK takes nullptr.
  *
  *   numbers          arithmetic types, enumerations, std::complex
- *   arrays           std::vector, std::array, std::span, gridrpc::view, C arrays, pointers
+ *   arrays           std::vector, std::array, std::span, gridrpc::view, C arrays, pointers; elements may be
+ *                    structures whose fields all have the type of the parameter's elements
+ *   one number back  also a variable of that type, or such a structure for its fields
  *   strings, files   const char *, std::string, std::string_view; a std::string & to get one back
  *   callbacks        functions, and lambdas that capture nothing
+ *   several of them  a structure: its fields are the arguments, in their order
  *
- * How long an array has to be is up to the interface and not known here.
+ * How long an array has to be is up to the interface: the call compares it. gridrpc::TypedFunction has the compiler
+ * check arguments.
  */
 #ifndef GRIDRPC_GRIDRPC_HPP
 #define GRIDRPC_GRIDRPC_HPP
@@ -262,6 +266,108 @@ struct is_callback<T, std::void_t<decltype(+std::declval<T>())>>
 
 template <class> inline constexpr bool never = false;
 
+// Converts to all types, or to one.
+struct Anything {
+    template <class U> operator U() const;
+};
+template <class T> struct Exactly {
+    template <class U, class = std::enable_if_t<std::is_same_v<U, T>>> operator U() const;
+};
+
+template <class S, class Field, std::size_t... I>
+auto is_braced(int, std::index_sequence<I...>)
+    -> decltype(S{((void)I, std::declval<Field>())...}, std::true_type());
+template <class S, class Field, std::size_t... I>
+std::false_type is_braced(long, std::index_sequence<I...>);
+template <class S, class Field, std::size_t count>
+inline constexpr bool has_fields =
+    decltype(is_braced<S, Field>(0, std::make_index_sequence<count>()))::value;
+
+template <class T>
+inline constexpr bool is_structure =
+    std::is_class_v<T> && std::is_aggregate_v<T> && !is_range<T>::value && !is_complex<T>::value;
+
+// The kind of all fields of a structure, if it is the same.
+template <class S, class T, class... Others> constexpr Kind kind_of_fields()
+{
+    if constexpr (sizeof(S) % sizeof(T) == 0) {
+        if constexpr (has_fields<S, Exactly<T>, sizeof(S) / sizeof(T)>)
+            return kind_of<T>();
+    }
+    if constexpr (sizeof...(Others) > 0)
+        return kind_of_fields<S, Others...>();
+    else
+        return {Kind::none, 0};
+}
+
+// The kind of an array's elements; for structures that of their fields.
+template <class T> constexpr Kind kind_of_elements()
+{
+    using U = std::remove_cv_t<T>;
+    if constexpr (is_structure<U> && std::is_trivially_copyable_v<U>)
+        return kind_of_fields<U, double, float, int, unsigned, long, unsigned long, long long,
+                              unsigned long long, short, unsigned short, signed char,
+                              unsigned char, char, std::complex<double>, std::complex<float>>();
+    else
+        return kind_of<U>();
+}
+
+inline constexpr std::size_t most_fields = 12;
+
+template <class S, std::size_t count = most_fields> constexpr std::size_t number_of_fields()
+{
+    if constexpr (count == 0 || has_fields<S, Anything, count>)
+        return count;
+    else
+        return number_of_fields<S, count - 1>();
+}
+
+// Calls f with the fields of a structure.
+template <class S, class F> void with_fields(S &s, F &&f)
+{
+    using U = std::remove_cv_t<S>;
+    constexpr std::size_t count = number_of_fields<U>();
+    static_assert(count > 0 && !has_fields<U, Anything, most_fields + 1>,
+                  "a structure as an argument has 1 to 12 fields");
+    if constexpr (count == 1) {
+        auto &[a] = s;
+        f(a);
+    } else if constexpr (count == 2) {
+        auto &[a, b] = s;
+        f(a, b);
+    } else if constexpr (count == 3) {
+        auto &[a, b, c] = s;
+        f(a, b, c);
+    } else if constexpr (count == 4) {
+        auto &[a, b, c, d] = s;
+        f(a, b, c, d);
+    } else if constexpr (count == 5) {
+        auto &[a, b, c, d, e] = s;
+        f(a, b, c, d, e);
+    } else if constexpr (count == 6) {
+        auto &[a, b, c, d, e, g] = s;
+        f(a, b, c, d, e, g);
+    } else if constexpr (count == 7) {
+        auto &[a, b, c, d, e, g, h] = s;
+        f(a, b, c, d, e, g, h);
+    } else if constexpr (count == 8) {
+        auto &[a, b, c, d, e, g, h, i] = s;
+        f(a, b, c, d, e, g, h, i);
+    } else if constexpr (count == 9) {
+        auto &[a, b, c, d, e, g, h, i, j] = s;
+        f(a, b, c, d, e, g, h, i, j);
+    } else if constexpr (count == 10) {
+        auto &[a, b, c, d, e, g, h, i, j, k] = s;
+        f(a, b, c, d, e, g, h, i, j, k);
+    } else if constexpr (count == 11) {
+        auto &[a, b, c, d, e, g, h, i, j, k, l] = s;
+        f(a, b, c, d, e, g, h, i, j, k, l);
+    } else {
+        auto &[a, b, c, d, e, g, h, i, j, k, l, m] = s;
+        f(a, b, c, d, e, g, h, i, j, k, l, m);
+    }
+}
+
 // The arguments of one call, and what has to live as long as it.
 class Arguments {
 public:
@@ -272,12 +378,12 @@ public:
     {
         if (stack_ == nullptr)
             check(GRPC_OTHER_ERROR_CODE);
-        if (sizeof...(args) != parameters.size())
+        std::size_t taken = 0;
+        (take(parameters, taken, std::forward<Args>(args)), ...);
+        if (taken != parameters.size())
             throw error(GRPC_OTHER_ERROR_CODE,
                         "`" + function + "` takes " + std::to_string(parameters.size()) +
-                            " arguments, but " + std::to_string(sizeof...(args)) + " were given");
-        [[maybe_unused]] std::size_t index = 0;
-        (add(parameters[index++], std::forward<Args>(args)), ...);
+                            " arguments, but " + std::to_string(taken) + " were given");
     }
 
     grpc_arg_stack_t *stack() const noexcept { return stack_.get(); }
@@ -351,6 +457,39 @@ private:
         return !parameter.is_array && !parameter.is_callback && !is_text(parameter);
     }
 
+    // An argument for the next parameter, or a structure for the next ones. Those that are too many only count.
+    template <class T>
+    void take(const std::vector<Parameter> &parameters, std::size_t &taken, T &&argument)
+    {
+        using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
+        if constexpr (is_structure<Plain> && !is_callback<T>::value) {
+            if constexpr (kind_of_elements<Plain>().family != Kind::none) {
+                if (taken < parameters.size() && parameters[taken].is_array) {
+                    single(parameters[taken++], std::forward<T>(argument));
+                    return;
+                }
+            }
+            const auto each = [&](auto &...fields) { (take(parameters, taken, fields), ...); };
+            if constexpr (std::is_lvalue_reference_v<T>)
+                with_fields(argument, each);
+            else
+                with_fields(keep(Plain(std::forward<T>(argument))), each);
+        } else if (taken++ < parameters.size()) {
+            add(parameters[taken - 1], std::forward<T>(argument));
+        }
+    }
+
+    // One element, where the interface has an array.
+    template <class T> void single(const Parameter &parameter, T &&element)
+    {
+        if constexpr (std::is_lvalue_reference_v<T>) {
+            view<std::remove_reference_t<T>> range(&element, 1);
+            counted<std::remove_reference_t<T>>(parameter, range);
+        } else {
+            single(parameter, keep(std::remove_cv_t<T>(std::forward<T>(element))));
+        }
+    }
+
     template <class T> void add(const Parameter &parameter, T &&argument)
     {
         using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
@@ -361,6 +500,12 @@ private:
                 refuse(parameter, "is a number, and nullptr is none");
             push(nullptr);
         } else if constexpr (std::is_arithmetic_v<Plain> || is_complex<Plain>::value) {
+            if constexpr (std::is_lvalue_reference_v<T>) {
+                if (parameter.is_array && is_written(parameter)) {
+                    single(parameter, argument);
+                    return;
+                }
+            }
             number(parameter, argument);
         } else if constexpr (std::is_enum_v<Plain>) {
             number(parameter, static_cast<std::underlying_type_t<Plain>>(argument));
@@ -377,8 +522,8 @@ private:
                 refuse(parameter, "is not a callback");
             push(reinterpret_cast<const void *>(+argument));
         } else {
-            static_assert(never<T>, "arguments are numbers, ranges in one piece, pointers, "
-                                    "strings, functions, or lambdas that capture nothing");
+            static_assert(never<T>, "arguments are numbers, ranges in one piece, pointers, strings, "
+                                    "structures, functions, or lambdas that capture nothing");
         }
     }
 
@@ -488,14 +633,29 @@ private:
                 addresses.push_back(keep(std::string(text)).data());
             push(addresses.data());
         } else if constexpr (std::is_lvalue_reference_v<T>) {
-            elements<Element>(parameter, std::data(argument));
+            counted<Element>(parameter, argument);
         } else {
             // It would be gone before the call.
-            elements<Element>(parameter, std::data(keep(Plain(std::forward<T>(argument)))));
+            counted<Element>(parameter, keep(Plain(std::forward<T>(argument))));
         }
     }
 
+    template <class Element, class T> void counted(const Parameter &parameter, T &range)
+    {
+        check_elements<Element>(parameter);
+        void *address = const_cast<void *>(static_cast<const void *>(std::data(range)));
+        const std::size_t nbytes = std::size(range) * sizeof(Element);
+        if (grpc_arg_stack_push_array_np(stack_.get(), address, nbytes) != 0)
+            check(GRPC_OTHER_ERROR_CODE);
+    }
+
     template <class Element> void elements(const Parameter &parameter, const void *address)
+    {
+        check_elements<Element>(parameter);
+        push(address);
+    }
+
+    template <class Element> void check_elements(const Parameter &parameter) const
     {
         if (!parameter.is_array)
             refuse(parameter, parameter.is_callback ? "is a callback, not an array"
@@ -505,10 +665,9 @@ private:
                 refuse(parameter, "is written to, but the argument is const");
         }
         if constexpr (!std::is_void_v<Element>) {
-            if (!same(kind_of(parameter.type), kind_of<Element>()))
+            if (!same(kind_of(parameter.type), kind_of_elements<Element>()))
                 refuse(parameter, "has elements of another type");
         }
-        push(address);
     }
 
     // Keeps something as long as the call.
@@ -756,6 +915,37 @@ private:
     std::unique_ptr<grpc_function_handle_t> handle_ = std::make_unique<grpc_function_handle_t>();
     std::vector<Parameter> parameters_;
     bool made_ = false;
+};
+
+// A remote function with the types of its arguments, which the compiler checks: one for each parameter, or a structure
+// for several. What it returns is the last parameter: a number, a string, or a structure with fields of one type.
+template <class Signature> class TypedFunction;
+template <class Result, class... Args> class TypedFunction<Result(Args...)> : private Function {
+public:
+    using Function::Function;
+    using Function::handle;
+    using Function::name;
+    using Function::parameters;
+
+    // Calls it and waits for its end.
+    Result operator()(Args... args) const
+    {
+        if constexpr (std::is_void_v<Result>) {
+            call(std::forward<Args>(args)...);
+        } else {
+            Result result{};
+            call(std::forward<Args>(args)..., result);
+            return result;
+        }
+    }
+
+    // Begins a call. Arrays that are passed by reference have to stay where they are, and be left alone, until its end.
+    Future async(Args... args) const
+    {
+        static_assert(std::is_void_v<Result>,
+                      "a call that has begun has no result yet: pass a variable for it");
+        return Function::async(std::forward<Args>(args)...);
+    }
 };
 
 // ---- Objects ------------------------------------------------------------------------------------

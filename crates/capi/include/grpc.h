@@ -2,7 +2,7 @@
  * grpc.h: the GridRPC API, as the standard (GFD-R.52) has it, with the extensions of Ninf-G.
  *
  * Names that end in _np are not in the standard. Those that neither Ninf-G nor the standard has
- * stand in a section of their own, "Additions".
+ * are in a section of their own, "Additions".
  *
  *   grpc_initialize("client.conf");
  *   grpc_function_handle_default(&handle, "sample/mmul");
@@ -210,7 +210,7 @@ typedef struct grpc_exec_info_executable_s_np {
 typedef struct grpc_exec_info_client_s_np {
     int callbackNtimesCalled; /* how many callbacks it ran */
 
-    struct timeval remoteMachineInfoRequestRealTime; /* always 0: nothing has to be asked for */
+    struct timeval remoteMachineInfoRequestRealTime; /* always 0: nothing has to be requested */
     struct timeval remoteMachineInfoRequestCpuTime;
     struct timeval remoteClassInfoRequestRealTime; /* reading the interface out of the module */
     struct timeval remoteClassInfoRequestCpuTime;
@@ -304,7 +304,7 @@ grpc_error_t grpc_initialize(const char *config_file_name);
 /* Cancels what still runs, ends all workers, and makes all handles and sessions invalid. */
 grpc_error_t grpc_finalize(void);
 
-/* Reads the configuration anew; it holds for handles that are made afterwards. */
+/* Reads the configuration again; it holds for handles that are made afterwards. */
 grpc_error_t grpc_config_file_read_np(const char *config_file_name);
 
 /* ---- Function handles ------------------------------------------------------------------------ */
@@ -488,6 +488,12 @@ grpc_error_t grpc_call_async_with_attr_np(grpc_function_handle_t *handle,
 grpc_error_t grpc_detach_np(grpc_function_handle_t *handle, char *id, size_t size, ...);
 
 /*
+ * Has the server of a session continue with its call even if this program ends, and stores the call's
+ * id. The session ends with the result of the detached call.
+ */
+grpc_error_t grpc_detach_session_np(grpc_sessionid_t session_id, char *id, size_t size);
+
+/*
  * Attaches to a detached call, with the arguments of that call, and stores a session. Results are
  * there when it has been waited for.
  */
@@ -524,6 +530,12 @@ grpc_arg_stack_t *grpc_arg_stack_new(int max_args);
 
 /* Adds an argument. Returns 0, or -1 if the stack is full or none. */
 int grpc_arg_stack_push_arg(grpc_arg_stack_t *stack, void *argument);
+
+/*
+ * Adds an array with its length, which calls check against the interface: one that is shorter or
+ * longer is an error. Not in Ninf-G.
+ */
+int grpc_arg_stack_push_array_np(grpc_arg_stack_t *stack, void *array, size_t nbytes);
 
 /* Takes the argument added last away and returns it; NULL if there is none. */
 void *grpc_arg_stack_pop_arg(grpc_arg_stack_t *stack);
@@ -608,7 +620,7 @@ grpc_error_t grpc_wait_any(grpc_sessionid_t *done_id);
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* Returns what the session ended with; GRPC_NO_ERROR while it runs, of which grpc_probe tells. */
+/* Returns what the session ended with; GRPC_NO_ERROR while it runs, as grpc_probe shows. */
 grpc_error_t grpc_get_error(grpc_sessionid_t session_id);
 
 /* Returns a text for a code, to be read only and never freed. */

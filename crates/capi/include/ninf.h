@@ -12,7 +12,7 @@
  * a host it is the default server: that of Ninf_set_server, Ninf_parse_arg, $NINF_SERVER, or the
  * configuration, in this order.
  *
- * Functions return 0 or what they are asked for, and -1 for an error, which Ninf_perror tells.
+ * Functions return 0 or the requested value, and -1 for an error, which Ninf_perror prints.
  *
  * In a transaction, calls run at once and one after the other. What they leave in the caller's
  * memory at its end is what Ninf's metaserver would have left there, which ran them in parallel as

@@ -42,7 +42,7 @@ struct call {
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* The function, or the class and the method, as far as they can be told. */
+/* The function, or the class and the method, as far as they are known. */
 static void name_of(const struct call *call, char *name, size_t size)
 {
     const struct gridrpc_fortran_call *from = call->from;
@@ -74,7 +74,7 @@ __attribute__((format(printf, 2, 3))) static grpc_error_t refuse(const struct ca
     return gridrpc_note_error(GRPC_OTHER_ERROR_CODE, detail);
 }
 
-/* The same for one argument, which the problem goes on from. */
+/* The same for one argument, which the problem continues from. */
 static grpc_error_t refuse_argument(const struct call *call, size_t index, const char *problem)
 {
     return refuse(call, "argument %zu (`%s`) %s", index + 1, call->parameters[index].name, problem);
@@ -138,7 +138,7 @@ static grpc_error_t take_texts(struct call *call, size_t index, void **argument)
     return GRPC_NO_ERROR;
 }
 
-/* Brings strings back into their variables. Those that are too long are cut off, which is told. */
+/* Brings strings back into their variables. Those that are too long are cut off, which is reported. */
 static grpc_error_t bring_back(const struct call *call, size_t index)
 {
     const struct gridrpc_fortran_argument *to = &call->from->arguments[index];

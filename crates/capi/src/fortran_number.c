@@ -212,7 +212,7 @@ const char *gridrpc_fortran_convert(const struct gridrpc_fortran_argument *from,
     struct number number;
     memset(to, 0, sizeof *to);
     if (from->kind == GRIDRPC_FORTRAN_CHARACTER && gridrpc_fortran_is_byte(type)) {
-        /* As for a dummy argument that is one character, what stands behind does not matter. */
+        /* As for a dummy argument that is one character, the rest does not matter. */
         if (from->element_size == 0)
             return "is an empty string";
         memcpy(to->bytes, from->address, 1);

@@ -1,4 +1,4 @@
-/* Calls functions of which the parameters are known only at run time: see call/callback.rs. */
+/* Calls functions whose parameters are known only at run time: see call/callback.rs. */
 #include "trampoline.h"
 
 /*

@@ -38,7 +38,7 @@ _Static_assert(sizeof(union gridrpc_slot) == 16, "Rust counts on it");
 
 /*
  * All arguments of a call. `codes` is what Rust had given, so that it can tell whether the handle
- * has been made anew for another function meanwhile.
+ * has been made again for another function meanwhile.
  */
 struct gridrpc_arguments {
     const unsigned char *codes;

@@ -216,6 +216,26 @@ static void stacks(void)
     OK(grpc_wait(id));
     CHECK(other == 14);
 
+    grpc_function_handle_t scale = function("cases/scale");
+    long n = 3;
+    double by = 2, x[4] = {1, 2, 3, 4};
+    for (size_t length = 2; length <= 4; length++) {
+        grpc_arg_stack_t *sized = grpc_arg_stack_new(3);
+        grpc_arg_stack_push_arg(sized, &n);
+        grpc_arg_stack_push_arg(sized, &by);
+        CHECK(grpc_arg_stack_push_array_np(sized, x, length * sizeof x[0]) == 0);
+        CHECK(grpc_arg_stack_push_array_np(sized, x, 0) == -1);
+        if (length == 3) {
+            OK(grpc_call_arg_stack(&scale, sized));
+        } else {
+            IS(GRPC_OTHER_ERROR_CODE, grpc_call_arg_stack(&scale, sized));
+            CHECK(strstr(grpc_error_detail_np(GRPC_SESSIONID_VOID), "has to have 3") != NULL);
+        }
+        CHECK(x[0] == (length == 2 ? 1 : 2) && x[3] == 4);
+        grpc_arg_stack_destruct(sized);
+    }
+    OK(grpc_function_handle_destruct(&scale));
+
     grpc_session_attr_t_np attr;
     OK(grpc_session_attr_initialize_np(&add, &attr));
     OK(grpc_call_arg_stack_with_attr_np(&add, &attr, stack));

@@ -1,7 +1,8 @@
-/* Detaches a call and prints its id, or attaches to one and prints its result. */
+/* Detaches calls and prints their ids, or attaches to one and prints its result. */
 #include <grpc.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define N 5
 
@@ -26,14 +27,15 @@ static int print(grpc_sessionid_t session, const double *y)
 
 int main(int argc, char **argv)
 {
-    grpc_function_handle_t scale, wait;
+    grpc_function_handle_t scale, wait, held;
     grpc_sessionid_t session = GRPC_SESSIONID_VOID;
     char id[GRPC_DETACHED_ID_SIZE_NP];
     double x[N] = {1, 2, 3, 4, 5}, y[N] = {0};
     if (argc < 3)
         return 2;
     if (grpc_initialize(NULL) || grpc_function_handle_default(&scale, "stored/scale")
-        || grpc_function_handle_default(&wait, "stored/wait"))
+        || grpc_function_handle_default(&wait, "stored/wait")
+        || grpc_function_handle_default(&held, "stored/held"))
         return fail("handles");
     if (!strcmp(argv[1], "detach")) {
         if (grpc_detach_np(&scale, id, sizeof id, (long long)N, 2.0, x, y))
@@ -48,6 +50,25 @@ int main(int argc, char **argv)
         if (grpc_detach_np(&scale, id, 10, (long long)N, 2.0, x, y) == GRPC_NO_ERROR)
             return 3;
         printf("%s\n", grpc_error_detail_np(GRPC_SESSIONID_VOID));
+    } else if (!strcmp(argv[1], "leave") && argc == 4) {
+        if (grpc_call_async(&held, &session, argv[2], argv[3], (long long)N, x))
+            return fail("held");
+        while (access(argv[2], F_OK))
+            usleep(1000);
+        for (int i = 0; i < 2; i++) {
+            if (grpc_detach_session_np(session, id, sizeof id))
+                return fail("detach what runs");
+            printf("%s\n", id);
+        }
+        if (grpc_call_async(&scale, &session, (long long)N, 2.0, x, y) || grpc_wait(session))
+            return fail("scale");
+        if (grpc_detach_session_np(session, id, sizeof id) == GRPC_NO_ERROR)
+            return 3;
+        printf("%s\n", grpc_error_detail_np(GRPC_SESSIONID_VOID));
+    } else if (!strcmp(argv[1], "take") && argc == 5) {
+        if (grpc_attach_np(&held, argv[2], &session, argv[3], argv[4], (long long)N, x))
+            return fail("attach to what ran");
+        return print(session, x);
     } else if (!strcmp(argv[1], "attach")) {
         grpc_error_t error =
             grpc_attach_np(&scale, argv[2], &session, (long long)N, 2.0, x, y);

@@ -1,4 +1,4 @@
-/* Where files may not be long, shared memory may not be either: that is told, and ends nothing. */
+/* Where files may not be long, shared memory may not be either: that is reported, and ends nothing. */
 #include "check.h"
 
 #include <sys/resource.h>

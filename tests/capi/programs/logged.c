@@ -1,4 +1,4 @@
-/* Errors of which a program tells nothing itself. */
+/* Errors that a program does not report itself. */
 #include "check.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* Functions that break their workers: the call fails and tells why, and everything else goes on. */
+/* Functions that break their workers: the call fails and tells why, and everything else continues. */
 #include "check.h"
 
 static grpc_function_handle_t add;

@@ -1,4 +1,4 @@
-/* A program that goes on and on does not grow. */
+/* A program that runs for long does not grow. */
 #include "check.h"
 
 #include <dirent.h>

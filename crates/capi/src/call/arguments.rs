@@ -18,9 +18,24 @@ use crate::failure::Failure;
 pub enum Arguments<'a> {
     /// From a variadic function: in slots, numbers by value unless the function takes addresses.
     Slots(&'a [Slot]),
-    /// From an argument stack: addresses.
+    /// From a list of addresses.
     Addresses(&'a [*mut c_void]),
+    /// From an argument stack.
+    Stack(&'a [StackArgument]),
 }
+
+/// An argument of a stack: an address that only a call dereferences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackArgument {
+    /// The address.
+    pub address: *mut c_void,
+    /// Length of the array there, if the program has stated it.
+    pub bytes: Option<usize>,
+}
+
+// SAFETY: any thread may hold the address itself. Code that dereferences it acts for a caller, who must
+// prevent concurrent access.
+unsafe impl Send for StackArgument {}
 
 /// The arguments of a call for the runtime, and where its results go.
 pub struct Taken {
@@ -52,6 +67,7 @@ impl Arguments<'_> {
         match self {
             Arguments::Slots(slots) => slots.len(),
             Arguments::Addresses(addresses) => addresses.len(),
+            Arguments::Stack(stack) => stack.len(),
         }
     }
 
@@ -61,6 +77,15 @@ impl Arguments<'_> {
             // SAFETY: slots are zeroed before one of their members is set.
             Arguments::Slots(slots) => unsafe { slots[index].address },
             Arguments::Addresses(addresses) => addresses[index],
+            Arguments::Stack(stack) => stack[index].address,
+        }
+    }
+
+    /// Length of the array given as the argument, if it was stated.
+    fn bytes(&self, index: usize) -> Option<usize> {
+        match self {
+            Arguments::Slots(_) | Arguments::Addresses(_) => None,
+            Arguments::Stack(stack) => stack[index].bytes,
         }
     }
 
@@ -141,7 +166,8 @@ impl Values for Known<'_> {
         };
         let start = self.arguments.address(parameter);
         let at = usize::try_from(index).ok()?.checked_mul(element.size()?)?;
-        if start.is_null() {
+        let ends_before = |bytes| bytes < at.saturating_add(element.size().unwrap_or(0));
+        if start.is_null() || self.arguments.bytes(parameter).is_some_and(ends_before) {
             return None;
         }
         // SAFETY: the caller passes an array of the length that the interface declares.
@@ -182,7 +208,7 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
             }
             Take::Array => Given::Array(Memory {
                 start: address.cast(),
-                len: None,
+                len: arguments.bytes(index),
                 shape: None,
                 order: Order::NATIVE,
             }),
@@ -194,6 +220,10 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
             Take::Text | Take::Texts => {
                 let count =
                     if *take == Take::Text { 1 } else { count(function, index, arguments)? };
+                let stated = arguments.bytes(index).map(|bytes| bytes / size_of::<*mut c_char>());
+                if let Some(stated) = stated.filter(|stated| *stated != count) {
+                    return Err(bad(&format!("has {stated} elements, but has to have {count}")));
+                }
                 // SAFETY: the caller guarantees this many strings.
                 unsafe { texts(&mut taken, function, index, address, count) }
                     .ok_or_else(|| bad("is a null pointer"))?

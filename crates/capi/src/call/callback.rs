@@ -16,6 +16,7 @@ use gridrpc_invoke::{CallbackFrame, CallbackValue};
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_typed::Scalar;
+use gridrpc_wire::Order;
 
 /// A function of the program.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +91,7 @@ pub fn runs_here(counters: &Arc<CallCounters>) -> bool {
 }
 
 impl CallbackHandler for Callbacks {
-    fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String> {
+    fn run(&self, index: u16, arguments: Vec<Incoming>, order: Order) -> Result<Payload, String> {
         let grid = self.grid.upgrade().ok_or("the grid is closed")?;
         let function =
             *self.functions.get(usize::from(index)).ok_or("there is no such callback")?;
@@ -98,13 +99,14 @@ impl CallbackHandler for Callbacks {
         let begin = monotonic_ns();
         let mut ran = 0;
         add(&self.counters.bytes_in, arguments.iter().map(|section| section.len() as u64).sum());
-        let payload = self.frame.run(index, arguments, grid.payload(), |parameters, values| {
-            let called = monotonic_ns();
-            let _running = Running::of(&self.counters);
-            call(function, parameters, values, self.by_address)?;
-            ran = monotonic_ns() - called;
-            Ok(())
-        })?;
+        let payload =
+            self.frame.run(index, (arguments, order), grid.payload(), |parameters, values| {
+                let called = monotonic_ns();
+                let _running = Running::of(&self.counters);
+                call(function, parameters, values, self.by_address)?;
+                ran = monotonic_ns() - called;
+                Ok(())
+            })?;
         add(&self.counters.count, 1);
         add(&self.counters.run, ran);
         add(&self.counters.transfer, (monotonic_ns() - begin).saturating_sub(ran));

@@ -33,24 +33,25 @@ impl CountedCall {
     /// The call has returned.
     pub fn returned(&mut self, profile: &Profile) {
         let Profile { sent, stamps, retrieve, bytes_in, bytes_out, clock_error, .. } = *profile;
-        let seconds = |from: u64, to: u64| match (from, to) {
-            (0, _) | (_, 0) => 0.0,
-            _ => to.saturating_sub(from) as f64 / 1e9,
-        };
+        let seconds = |stamp: u64| if stamp == 0 { f64::NAN } else { stamp as f64 / 1e9 };
         self.times = Some(CallTimes {
-            send: seconds(sent, stamps.received),
-            run: seconds(stamps.calc_in, stamps.calc_out),
-            receive: seconds(stamps.calc_out, retrieve),
+            sent: seconds(sent),
+            received: seconds(stamps.received),
+            started: seconds(stamps.calc_in),
+            computed: seconds(stamps.calc_out),
+            returned: seconds(retrieve),
             error: 4.0 * clock_error as f64 / 1e9,
             bytes_in: bytes_in as f64,
             bytes_out: bytes_out as f64,
+            operations: self.operations.unwrap_or(1.0),
+            has_cost: self.operations.is_some(),
         });
     }
 }
 
 impl Drop for CountedCall {
     fn drop(&mut self) {
-        let CountedCall { directories, server, function, operations, times, begun } = self;
-        directories.end(server, *begun, function, *times, *operations);
+        let CountedCall { directories, server, function, times, begun, .. } = self;
+        directories.end(server, *begun, function, times.as_ref());
     }
 }

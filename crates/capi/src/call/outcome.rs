@@ -39,6 +39,9 @@ pub fn ended(function: &str, end: &End) -> Failure {
             ErrorCode::Other,
             format!("{function}: {call:?}, which it needs, has ended without a result"),
         ),
+        End::NestedCallLimit(limit) => {
+            Failure::new(ErrorCode::Other, format!("{function}: {limit}"))
+        }
         End::NotGathered(why) => Failure::new(ErrorCode::Other, format!("{function}: {why}")),
         End::Closed => Failure::new(
             ErrorCode::NotInitialized,
@@ -202,6 +205,7 @@ impl From<PrepareError> for Failure {
     fn from(error: PrepareError) -> Self {
         match error {
             PrepareError::Interface(error) => error.into(),
+            PrepareError::Limit(_) => Failure::new(ErrorCode::RpcRefused, error.to_string()),
             PrepareError::Argument(_) | PrepareError::System { .. } => {
                 Failure::other(error.to_string())
             }
@@ -229,7 +233,7 @@ impl From<DetachError> for Failure {
             ) => ErrorCode::CommunicationFailed,
             DetachError::Argument(_)
             | DetachError::Method(_)
-            | DetachError::Begun(_)
+            | DetachError::Dependent(_)
             | DetachError::Ended(_)
             | DetachError::System { .. }
             | DetachError::Grid(_)
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_in_all_detail() {
+    fn a_loss_is_reported_in_all_detail() {
         let cause = Cause::Signal { signal: 11, out_of_memory: false };
         let Failure { code, detail } = ended("m/f", &End::WorkerLost(Arc::new(loss(cause))));
         assert_eq!(code, ErrorCode::CommunicationFailed);

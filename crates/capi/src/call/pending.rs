@@ -180,7 +180,7 @@ impl Pending {
         let name = &function.target.name;
         let begin = monotonic_ns();
         let result = match call.take_outcome() {
-            Some(Outcome::Returned(sections)) => match landing.land(sections) {
+            Some(Outcome::Returned(sections, order)) => match landing.land(sections, order) {
                 // SAFETY: the caller keeps the destinations valid until the results have landed.
                 Ok(landed) => unsafe { store(&texts, landed) },
                 Err(error) => Err(error.into()),
@@ -220,7 +220,7 @@ fn ranks(target: &Target, ranks: u32, cores: u32) -> Result<Option<Ranks>, Failu
 /// The result of a call that nobody collects.
 pub fn abandoned(call: &Call, function: &Function) -> Ended {
     let result = match call.take_outcome() {
-        Some(Outcome::Returned(_)) => Err(Failure::new(
+        Some(Outcome::Returned(..)) => Err(Failure::new(
             ErrorCode::Canceled,
             format!("{}: its handle was destructed", function.target.name),
         )),
@@ -235,7 +235,7 @@ fn failed(function: &str, outcome: Option<Outcome>) -> Failure {
             outcome::raised(function, &error, &message, &trace)
         }
         Some(Outcome::Ended(end)) => outcome::ended(function, &end),
-        Some(Outcome::Returned(_)) | None => {
+        Some(Outcome::Returned(..)) | None => {
             Failure::other(format!("{function}: its outcome was taken before"))
         }
     }

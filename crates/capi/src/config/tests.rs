@@ -120,7 +120,7 @@ fn a_whole_configuration() {
 }
 
 #[test]
-fn what_has_no_meaning_is_told_by_name_and_line() {
+fn what_has_no_meaning_is_reported_by_name_and_line() {
     assert_eq!(
         warnings("<SERVER>\nhostname x\ncrypt GSI\njob_queue\njob_queue a b\n</SERVER>\n"),
         [
@@ -216,7 +216,7 @@ fn errors_say_where_what_and_what_to_do() {
         (
             "<CLIENT>\ntmp_dir /a loglevel 2\n</CLIENT>",
             "grpc.conf:2: `tmp_dir` has more than one value: what is `loglevel`?\n  \
-             hint: one attribute per line; a value with blanks stands in double quotes",
+             hint: one attribute per line; put a value with blanks into double quotes",
         ),
         (
             "<CLIENT>\n</CLIENT>\n<CLIENT>\n</CLIENT>\n",

@@ -15,7 +15,7 @@ pub fn word(words: &[String]) -> Result<&str, Fault> {
         [word] => Ok(word),
         [_, second, ..] => Err(Fault::new(
             format!("has more than one value: what is `{second}`?"),
-            "one attribute per line; a value with blanks stands in double quotes",
+            "one attribute per line; put a value with blanks into double quotes",
         )),
     }
 }

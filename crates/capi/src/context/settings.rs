@@ -274,7 +274,7 @@ impl Settings {
         })
     }
 
-    /// Resolves a function: at the server that is named, or by a directory, whose server is chosen anew for each call.
+    /// Resolves a function: at the server that is named, or by a directory, whose server is chosen again for each call.
     pub fn function(
         &self,
         grids: &Grids,

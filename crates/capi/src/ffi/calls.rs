@@ -6,7 +6,7 @@ use std::ptr;
 use super::attributes;
 use super::boundary::{address, enter, enter_for, null, read, text};
 use super::invoke::Callee;
-use super::stack::{self, Address};
+use super::stack;
 use super::variadic::check_place;
 use crate::c_types::Handle;
 use crate::call::arguments::Arguments;
@@ -48,12 +48,8 @@ unsafe fn with<T>(
         // SAFETY: guaranteed by the caller.
         Attributes::Given(given) => Some(unsafe { attributes::of_session(&environment, given) }?),
     };
-    let arguments = stack::arguments(stack).ok_or_else(|| {
-        Failure::other("this is not an argument stack: NULL, never made, or destructed")
-    })?;
-    let arguments: Vec<*mut c_void> =
-        arguments.into_iter().map(|Address(address)| address).collect();
-    let arguments = Arguments::Addresses(&arguments);
+    let arguments = stack::arguments(stack)?;
+    let arguments = Arguments::Stack(&arguments);
     let place = address(handle);
     // SAFETY: guaranteed by the caller.
     let handle = unsafe { read(handle) };

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::boundary::{address, enter, null, read, store, text};
 use super::invoke::Callee;
-use super::stack::{self, Address};
+use super::stack;
 use crate::c_types::{Arguments as Slots, Handle};
 use crate::call::arguments::Arguments;
 use crate::environment::{Environment, current};
@@ -35,27 +35,9 @@ impl Id {
     ) -> Result<(), Failure> {
         match self {
             Id::New(place, size) => {
-                if place.is_null() {
-                    return Err(null("the place for the id"));
-                }
-                // Before the server has the call: an id that is lost is of no use.
-                if size < SIZE {
-                    let detail =
-                        format!("the id needs a place of GRPC_DETACHED_ID_SIZE_NP = {SIZE} bytes");
-                    return Err(Failure::other(detail));
-                }
+                check_room(place, size)?;
                 // SAFETY: guaranteed by the caller.
-                let id = unsafe { callee.detach(arguments) }?;
-                let bytes = id.as_bytes();
-                if bytes.len() >= size {
-                    return Err(Failure::other(format!("the id `{id}` is too long")));
-                }
-                // SAFETY: there is room for the text and its terminator.
-                unsafe {
-                    place.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-                    place.add(bytes.len()).write(0);
-                }
-                Ok(())
+                unsafe { write(&callee.detach(arguments)?, place, size) }
             }
             // SAFETY: guaranteed by the caller.
             Id::Known(id, session) => unsafe {
@@ -90,18 +72,14 @@ impl Id {
     unsafe fn serve_stack(self, handle: *mut Handle, stack: *const c_void) -> c_int {
         enter(|| {
             let environment = current()?;
-            let arguments = stack::arguments(stack).ok_or_else(|| {
-                Failure::other("this is not an argument stack: NULL, never made, or destructed")
-            })?;
-            let arguments: Vec<*mut c_void> =
-                arguments.into_iter().map(|Address(address)| address).collect();
+            let arguments = stack::arguments(stack)?;
             // SAFETY: guaranteed by the caller.
             unsafe {
                 let place = address(handle);
                 let handle = read(handle).ok_or_else(function::invalid)?;
                 let found = environment.functions.get(&handle)?;
                 let callee = Callee::function(&found, handle, place);
-                self.serve(&environment, &callee, Arguments::Addresses(&arguments))
+                self.serve(&environment, &callee, Arguments::Stack(&arguments))
             }
         })
     }
@@ -109,6 +87,48 @@ impl Id {
 
 /// `GRPC_DETACHED_ID_SIZE_NP`.
 const SIZE: usize = 512;
+
+/// Checks the place for an id before the server has the call: an id that is lost is of no use.
+fn check_room(place: *mut c_char, size: usize) -> Result<(), Failure> {
+    if place.is_null() {
+        return Err(null("the place for the id"));
+    }
+    if size < SIZE {
+        let detail = format!("the id needs a place of GRPC_DETACHED_ID_SIZE_NP = {SIZE} bytes");
+        return Err(Failure::other(detail));
+    }
+    Ok(())
+}
+
+/// # Safety
+/// There are `size` bytes at `place`.
+unsafe fn write(id: &str, place: *mut c_char, size: usize) -> Result<(), Failure> {
+    let bytes = id.as_bytes();
+    if bytes.len() >= size {
+        return Err(Failure::other(format!("the id `{id}` is too long")));
+    }
+    // SAFETY: there is room for the text and its terminator.
+    unsafe {
+        place.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        place.add(bytes.len()).write(0);
+    }
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_detach_session_np(
+    session_id: c_int,
+    id: *mut c_char,
+    size: usize,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        let session = environment.sessions.get(session_id)?;
+        check_room(id, size)?;
+        // SAFETY: the caller has so many bytes there.
+        unsafe { write(&session.detach()?, id, size) }
+    })
+}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gridrpc_detach(

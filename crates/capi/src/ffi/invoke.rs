@@ -62,7 +62,7 @@ impl<'h> Callee<'h> {
         if std::ptr::eq(codes, self.function.codes.as_ptr()) {
             return Ok(());
         }
-        Err(Failure::other("the handle has been made anew for another function meanwhile"))
+        Err(Failure::other("the handle has been made again for another function meanwhile"))
     }
 
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {

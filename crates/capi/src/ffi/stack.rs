@@ -10,22 +10,16 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::boundary::guard;
 use super::last_error;
+use crate::call::arguments::StackArgument;
 use crate::errors::ErrorCode;
+use crate::failure::Failure;
 
 /// Most arguments of a call.
 const MAX_ARGUMENTS: usize = 1000;
 
-/// An argument: an address that only a call dereferences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address(pub *mut c_void);
-
-// SAFETY: any thread may hold the address itself. Code that dereferences it acts for a caller, who must
-// prevent concurrent access.
-unsafe impl Send for Address {}
-
 #[derive(Debug)]
 struct Stack {
-    arguments: Vec<Address>,
+    arguments: Vec<StackArgument>,
     room: usize,
 }
 
@@ -44,17 +38,38 @@ fn stacks() -> MutexGuard<'static, Stacks> {
     STACKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The arguments of a stack. `None`: there is no such stack.
-pub fn arguments(stack: *const c_void) -> Option<Vec<Address>> {
-    stacks().stacks.get(&stack.addr()).map(|stack| stack.arguments.clone())
+const NO_STACK: &str = "this is not an argument stack: NULL, never made, or destructed";
+
+/// The arguments of a stack.
+///
+/// # Errors
+/// There is no such stack.
+pub fn arguments(stack: *const c_void) -> Result<Vec<StackArgument>, Failure> {
+    let stacks = stacks();
+    let found = stacks.stacks.get(&stack.addr()).ok_or_else(|| Failure::other(NO_STACK))?;
+    Ok(found.arguments.clone())
 }
 
 fn no_stack() -> c_int {
-    last_error::note(
-        ErrorCode::Other,
-        "this is not an argument stack: NULL, never made, or destructed",
-    );
+    last_error::note(ErrorCode::Other, NO_STACK);
     -1
+}
+
+fn push(stack: *mut c_void, argument: StackArgument) -> c_int {
+    guard(-1, || match stacks().stacks.get_mut(&stack.addr()) {
+        None => no_stack(),
+        Some(Stack { arguments, room }) if arguments.len() >= *room => {
+            last_error::note(
+                ErrorCode::Other,
+                format!("the argument stack is full: it holds {room}"),
+            );
+            -1
+        }
+        Some(Stack { arguments, .. }) => {
+            arguments.push(argument);
+            0
+        }
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -77,20 +92,16 @@ extern "C" fn grpc_arg_stack_new(max_args: c_int) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 extern "C" fn grpc_arg_stack_push_arg(stack: *mut c_void, argument: *mut c_void) -> c_int {
-    guard(-1, || match stacks().stacks.get_mut(&stack.addr()) {
-        None => no_stack(),
-        Some(Stack { arguments, room }) if arguments.len() >= *room => {
-            last_error::note(
-                ErrorCode::Other,
-                format!("the argument stack is full: it holds {room}"),
-            );
-            -1
-        }
-        Some(Stack { arguments, .. }) => {
-            arguments.push(Address(argument));
-            0
-        }
-    })
+    push(stack, StackArgument { address: argument, bytes: None })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn grpc_arg_stack_push_array_np(
+    stack: *mut c_void,
+    array: *mut c_void,
+    nbytes: usize,
+) -> c_int {
+    push(stack, StackArgument { address: array, bytes: Some(nbytes) })
 }
 
 #[unsafe(no_mangle)]
@@ -100,7 +111,7 @@ extern "C" fn grpc_arg_stack_pop_arg(stack: *mut c_void) -> *mut c_void {
             no_stack();
             ptr::null_mut()
         }
-        Some(stack) => stack.arguments.pop().map_or(ptr::null_mut(), |Address(argument)| argument),
+        Some(stack) => stack.arguments.pop().map_or(ptr::null_mut(), |argument| argument.address),
     })
 }
 
@@ -120,7 +131,9 @@ mod tests {
         let stack = grpc_arg_stack_new(2);
         assert_eq!(grpc_arg_stack_push_arg(stack, a), 0);
         assert_eq!(grpc_arg_stack_push_arg(stack, b), 0);
-        assert_eq!(arguments(stack), Some(vec![Address(a), Address(b)]));
+        let addresses =
+            |stack| arguments(stack).map(|all| all.iter().map(|one| one.address).collect());
+        assert_eq!(addresses(stack).ok(), Some(vec![a, b]));
         assert_eq!(grpc_arg_stack_push_arg(stack, a), -1);
         assert_eq!(grpc_arg_stack_pop_arg(stack), b);
         assert_eq!(grpc_arg_stack_pop_arg(stack), a);
@@ -137,7 +150,7 @@ mod tests {
             assert_eq!(grpc_arg_stack_push_arg(stack, ptr::null_mut()), -1);
             assert!(grpc_arg_stack_pop_arg(stack).is_null());
             assert_eq!(grpc_arg_stack_destruct(stack), -1);
-            assert_eq!(arguments(stack), None);
+            assert!(arguments(stack).is_err());
         }
         assert_eq!(last_error::last().0, ErrorCode::Other);
     }

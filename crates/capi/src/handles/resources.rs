@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_told_with_a_remedy() {
+    fn what_is_no_amount_is_reported_with_a_remedy() {
         for (text, why) in [
             ("gpu", "has `gpu`: write NAME=NUMBER"),
             ("gpu=1,", "has ``: write NAME=NUMBER"),

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_client::{Call, Waiter, Watcher};
+use gridrpc_invoke::{DetachError, detach_call};
 
 use super::finished::Finished;
 use super::record::HandleRecord;
@@ -14,6 +15,7 @@ use crate::call::pending::{Ended, Pending, abandoned};
 use crate::context::call_grid::CallGrid;
 use crate::context::{Context, log::Level};
 use crate::errors::ErrorCode;
+use crate::failure::Failure;
 
 /// The handle with which a session was begun.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub struct Session {
     has_finished: AtomicBool,
     /// Whether a wait has collected it.
     is_taken: AtomicBool,
+    /// The id of the detached call whose result it gives.
+    detached: Mutex<Option<String>>,
     finished: Arc<Finished>,
 }
 
@@ -85,6 +89,7 @@ impl Session {
             state: Mutex::new(State::Begun(pending)),
             has_finished: AtomicBool::new(false),
             is_taken: AtomicBool::new(false),
+            detached: Mutex::default(),
             finished,
         }
     }
@@ -107,6 +112,19 @@ impl Session {
         if let Some(call) = self.call() {
             self.origin.grid.grid.cancel(&call);
         }
+    }
+
+    /// Has the server of the call keep it as a detached one. Returns its id.
+    pub fn detach(&self) -> Result<String, Failure> {
+        // Locked meanwhile: the call is detached once.
+        let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = &*detached {
+            return Ok(id.clone());
+        }
+        let target = &self.function.target;
+        let call = self.call().ok_or_else(|| DetachError::Ended(Arc::clone(&target.name)))?;
+        let (id, _) = detach_call(&self.origin.grid.grid, target, &call, &mut || false)?;
+        Ok(detached.insert(id).clone())
     }
 
     /// Whether this thread runs a callback of the call. The call cannot end before the callback returns.
