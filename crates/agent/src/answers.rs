@@ -13,13 +13,14 @@ use gridrpc_core::{End, Loss, Refusal};
 use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::{Incoming, MAX_INLINE, divide};
+use gridrpc_shm::segment::Pool;
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stamps};
+use gridrpc_wire::{HostEnd, HostLoss, Message, Order, Place, RemoteError, Section, Stamps};
 use nix::sys::eventfd::EventFd;
 
 use crate::client_memory::{ArgumentPlace, MemoryInUse};
 use crate::held_results::KeptResults;
-use crate::service::{CallEnd, Denied, Notify, Permit};
+use crate::service::{CallEnd, Denied, LeftCall, Notify, Permit};
 
 /// A client's call that the grid runs.
 #[derive(Debug)]
@@ -43,6 +44,23 @@ impl Running {
     /// Records how it ended: the name of the error.
     pub(super) fn record_error(&self, error: &str) {
         record(self.permit.as_deref(), Err(error), &self.call.profile());
+    }
+}
+
+impl Running {
+    /// The call without its client. `pool`: memory for results that lie in the client's.
+    pub(super) fn left(self, pool: Arc<Pool>) -> LeftCall {
+        let Running { call, grid, places, in_use, permit, .. } = self;
+        let in_place = Box::new(move |parts: Vec<Incoming>| {
+            // Workers may use the client's memory until then.
+            let _ = &in_use;
+            let find = |part| match part {
+                Incoming::Argument(index, len) => place(&places, index)?.kept_result(len, &pool),
+                other => Ok(other),
+            };
+            parts.into_iter().map(find).collect()
+        });
+        LeftCall { call, grid, permit, in_place }
     }
 }
 
@@ -149,6 +167,11 @@ impl Answers {
         self.calls().get(&id).map(|running| (Arc::clone(&running.call), Arc::clone(&running.grid)))
     }
 
+    /// The calls that have not been answered, by the client's numbers.
+    pub(super) fn unanswered(&self) -> Vec<u64> {
+        self.calls().keys().copied().collect()
+    }
+
     /// Lets the result of a call stay on this host.
     pub(super) fn keep(&self, id: u64) {
         match self.calls().get_mut(&id) {
@@ -164,20 +187,36 @@ impl Answers {
         let parts = self.kept.get(call).unwrap_or_default();
         let (sections, streams) = divide(&parts);
         // No section is too long.
-        let pushed = self.push(Message::KeptResult { call, sections }, streams);
+        let pushed = self.push(Order::NATIVE, Message::KeptResult { call, sections }, streams);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
     }
 
-    /// The only call, and its grid; none if there are several.
-    pub(super) fn lone(&self) -> Option<(Arc<Call>, Arc<Grid>)> {
+    /// One of the calls, its grid, and whether it is the only one.
+    pub(super) fn any(&self) -> Option<(Arc<Call>, Arc<Grid>, bool)> {
         let calls = self.calls();
-        let lone = calls.values().next().filter(|_| calls.len() == 1);
-        lone.map(|running| (Arc::clone(&running.call), Arc::clone(&running.grid)))
+        let running = calls.values().next()?;
+        Some((Arc::clone(&running.call), Arc::clone(&running.grid), calls.len() == 1))
     }
 
     /// Forgets a call that is handed back to the client.
     pub(super) fn forget(&self, id: u64) {
         self.calls().remove(&id);
+    }
+
+    /// Takes a call that has not ended. Nothing more is reported of it.
+    pub(super) fn take(&self, id: u64) -> Option<Running> {
+        self.calls().remove(&id)
+    }
+
+    /// Reports that the daemon keeps a call.
+    pub(super) fn detached(&self, call: u64, id: &str) {
+        self.tell(&Message::Detached { call, id });
+    }
+
+    /// Reports that the daemon does not keep a call.
+    pub(super) fn not_detached(&self, call: u64, denied: &Denied) {
+        let (error, message) = (&denied.error, &denied.message);
+        self.tell(&Message::NotDetached { call, error, message });
     }
 
     /// Forgets all calls: nobody waits for their answers. Returns them, the last ones first.
@@ -271,7 +310,7 @@ impl Answers {
         let retained = Vec::new();
         match finished.outcome.take() {
             None => {}
-            Some(Outcome::Returned(parts)) => {
+            Some(Outcome::Returned(parts, order)) => {
                 finished.record(Ok(parts.iter().map(|part| part.len() as u64).sum()));
                 let parts = in_place(parts, &finished.places)?;
                 let (mut sections, mut streams) = divide(&parts);
@@ -286,9 +325,10 @@ impl Answers {
                     }
                     self.kept.add(id, parts.clone());
                 }
-                self.push(Message::Reply { call: id, stamps, retained, sections }, streams)?;
+                let reply = Message::Reply { call: id, stamps, retained, sections };
+                self.push(order, reply, streams)?;
             }
-            Some(Outcome::Raised { error, message, trace, sections }) => {
+            Some(Outcome::Raised { error, message, trace, sections, order }) => {
                 finished.record(Err(&error));
                 let parts = in_place(sections, &finished.places)?;
                 let (sections, streams) = divide(&parts);
@@ -302,7 +342,7 @@ impl Answers {
                     trace,
                     sections,
                 };
-                self.push(failure, streams)?;
+                self.push(order, failure, streams)?;
             }
             Some(Outcome::Ended(End::NoWorkers(loss))) if finished.is_elsewhere => {
                 finished.record(Err("NoWorkers"));
@@ -329,13 +369,14 @@ impl Answers {
 
     pub(super) fn push(
         &self,
+        order: Order,
         message: Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> io::Result<()> {
         let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
         let waits = !streams.is_empty() && streamed >= self.hold.load(Ordering::Acquire);
-        let push = if waits { Outbound::push_held } else { Outbound::push_with };
-        push(&self.up, &message, streams).map_err(io::Error::other)?;
+        let push = if waits { Outbound::push_held } else { Outbound::push_in };
+        push(&self.up, order, &message, streams).map_err(io::Error::other)?;
         self.unsent.store(true, Ordering::Release);
         Ok(())
     }
@@ -352,6 +393,10 @@ impl Answers {
             End::TooWide(why) => return self.refuse(call, &why.to_string()),
             End::Unfit(why) => return self.refuse(call, &why.to_string()),
             End::NotGathered(why) => return self.refuse(call, why),
+            End::NestedCallLimit(limit) => {
+                let error = RemoteError::LimitReached.name().to_owned();
+                return self.deny(call, &Denied { error, message: limit.to_string() });
+            }
             End::RunLimit(limit) => {
                 let error = RemoteError::DeadlineExceeded.name().to_owned();
                 return self.deny(call, &Denied { error, message: limit.to_string() });
@@ -441,11 +486,14 @@ pub(super) fn now() -> Stamps {
 /// Attaches results that were left in the memory of arguments.
 fn in_place(parts: Vec<Incoming>, places: &[Option<ArgumentPlace>]) -> io::Result<Vec<Incoming>> {
     let find = |part: Incoming| match part {
-        Incoming::Argument(index, len) => {
-            let place = places.get(usize::from(index)).and_then(Option::as_ref);
-            place.ok_or(io::ErrorKind::InvalidInput)?.result(index, len)
-        }
+        Incoming::Argument(index, len) => place(places, index)?.result(index, len),
         other => Ok(other),
     };
     parts.into_iter().map(find).collect()
+}
+
+/// Where a section of a call lies.
+fn place(places: &[Option<ArgumentPlace>], index: u16) -> io::Result<&ArgumentPlace> {
+    let place = places.get(usize::from(index)).and_then(Option::as_ref);
+    place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }

@@ -1,5 +1,5 @@
-//! Broadcast of shared data between hosts: each agent forwards data while it receives it, so the client sends
-//! it once, regardless of the number of hosts.
+//! Data that goes from host to host, and not through the client. Each agent forwards shared data while it receives it,
+//! so the client sends it once, regardless of the number of hosts. Kept results go to the hosts of calls that need them.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,20 +8,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_client::Parent as _;
+use gridrpc_link::payload::divide;
 use gridrpc_link::{LinkError, Received, Receiver, Sender};
 use gridrpc_transport::dial::dial;
 use gridrpc_transport::listener::{Admission, Admitted, Listener};
 use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
-use gridrpc_wire::{Compression, Message, Place, SECRET, Section};
+use gridrpc_wire::{Compression, Message, Order, Place, SECRET, Section};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::answers::Answers;
+use crate::held_results::KeptResults;
 use crate::incoming::Places;
 
 /// Largest shared data accepted, bytes.
 const MAX_PAYLOAD: u64 = 1 << 40;
-/// How long another agent may take to connect or to resume sending.
+/// How long another agent may take to connect, or to resume sending or receiving.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to dial a host for a result. The client can send the result itself, and a call waits for it.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a forwarding thread waits for more bytes at a time.
 const MOMENT: Duration = Duration::from_micros(500);
 /// Bytes forwarded at a time.
@@ -109,18 +113,48 @@ impl Broadcast {
 
     /// Forwards shared data to another agent as it arrives.
     pub(super) fn pass(&self, blob: u64, to: u32, secret: [u8; SECRET], addresses: &[&str]) {
+        let (places, compression) = (self.places.clone(), self.compression);
+        let ticket = self.ticket(secret, addresses);
+        self.begin(blob, to, "shared data", move || send_on(blob, &ticket, &places, compression));
+    }
+
+    /// Sends a kept result to another agent, as shared data with this number.
+    pub(super) fn pass_result(
+        &self,
+        call: u64,
+        blob: u64,
+        to: u32,
+        secret: [u8; SECRET],
+        addresses: &[&str],
+    ) {
+        let (kept, compression) = (self.answers.kept.clone(), self.compression);
+        let ticket = self.ticket(secret, addresses);
+        let sending = move || send_result(call, blob, &ticket, &kept, compression);
+        self.begin(blob, to, "a result", sending);
+    }
+
+    fn ticket(&self, secret: [u8; SECRET], addresses: &[&str]) -> Ticket {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-        let ticket = Ticket { addresses, secret, keys: self.keys.clone() };
-        let (places, answers) = (self.places.clone(), Arc::clone(&self.answers));
-        let compression = self.compression;
-        let passing = move || {
-            if let Err(why) = send_on(blob, &ticket, &places, compression) {
-                eprintln!("gridrpc: shared data could not be sent on to another host: {why}");
+        Ticket { addresses, secret, keys: self.keys.clone() }
+    }
+
+    /// Sends data in a thread. If that fails, the client is notified.
+    fn begin(
+        &self,
+        blob: u64,
+        to: u32,
+        what: &'static str,
+        send: impl FnOnce() -> Result<(), String> + Send + 'static,
+    ) {
+        let answers = Arc::clone(&self.answers);
+        let sending = move || {
+            if let Err(why) = send() {
+                eprintln!("gridrpc: {what} could not be sent on to another host: {why}");
                 answers.tell(&Message::NotPassed { blob, to });
                 answers.send();
             }
         };
-        if thread::Builder::new().name("gridrpc-pass".into()).spawn(passing).is_err() {
+        if thread::Builder::new().name("gridrpc-pass".into()).spawn(sending).is_err() {
             self.answers.tell(&Message::NotPassed { blob, to });
         }
     }
@@ -167,15 +201,14 @@ fn send_on(
     compression: Compression,
 ) -> Result<(), String> {
     let data = places.blobs.wait_for(blob, HANDSHAKE_TIMEOUT).ok_or("it has not begun to come")?;
-    let dialled = dial(ticket, HANDSHAKE_TIMEOUT, true).map_err(|error| error.to_string())?;
-    let told = |error: io::Error| error.to_string();
+    let dialled = dial(ticket, HANDSHAKE_TIMEOUT, false).map_err(|error| error.to_string())?;
     let mut sender = Sender::new(dialled.transport);
     sender.compress(compression);
     let place = Place::Stream;
     let lengths = data.lengths();
     let sections = lengths.iter().map(|len| Section { len: *len as u64, place }).collect();
     sender.push(&Message::Blob { blob, sections }).map_err(|error| error.to_string())?;
-    sender.flush().map_err(told)?;
+    send_all(&mut sender)?;
     for part in 0..lengths.len() {
         let mut sent = 0;
         let mut since = Instant::now();
@@ -191,7 +224,42 @@ fn send_on(
             sent = piece.end;
             let pushed = sender.push_next_piece(data.source(part, piece));
             pushed.map_err(|error| error.to_string())?;
-            sender.flush().map_err(told)?;
+            send_all(&mut sender)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends the large sections of a kept result to another agent.
+fn send_result(
+    call: u64,
+    blob: u64,
+    ticket: &Ticket,
+    kept: &KeptResults,
+    compression: Compression,
+) -> Result<(), String> {
+    let parts = kept.get(call).ok_or("it is not here any more")?;
+    // The client has the others.
+    let (mut sections, sources) = divide(&parts);
+    sections.retain(|section| section.place == Place::Stream);
+    let dialled = dial(ticket, DIAL_TIMEOUT, false).map_err(|error| error.to_string())?;
+    let mut sender = Sender::new(dialled.transport);
+    sender.compress(compression);
+    let mut frame = Vec::new();
+    let encoded = Message::Blob { blob, sections }.encode(Order::NATIVE, &mut frame);
+    encoded.map_err(|error| error.to_string())?;
+    sender.push_frames(&frame);
+    sender.push_bulk(sources);
+    send_all(&mut sender)
+}
+
+/// Sends all that has been pushed, unless the other agent takes nothing for a while.
+fn send_all(sender: &mut Sender) -> Result<(), String> {
+    while !sender.flush().map_err(|error| error.to_string())? {
+        let mut waited = [PollFd::new(sender.socket(), PollFlags::POLLOUT)];
+        let patience = PollTimeout::try_from(HANDSHAKE_TIMEOUT).unwrap_or(PollTimeout::MAX);
+        if poll(&mut waited, patience) == Ok(0) {
+            return Err("it takes no more".to_owned());
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_client::CallbackHandler;
 use gridrpc_link::payload::{Incoming, Payload, divide};
-use gridrpc_wire::Message;
+use gridrpc_wire::{Message, Order};
 
 use crate::answers::Answers;
 
@@ -58,7 +58,7 @@ pub(super) struct Backwards {
 }
 
 impl CallbackHandler for Backwards {
-    fn run(&self, index: u16, arguments: Vec<Incoming>) -> Answer {
+    fn run(&self, index: u16, arguments: Vec<Incoming>, order: Order) -> Answer {
         let (answered, answer) = sync_channel(1);
         let gone = || Err("the client is gone".to_owned());
         if !self.waiting.expect(self.call, answered) {
@@ -66,7 +66,7 @@ impl CallbackHandler for Backwards {
         }
         let (sections, streams) = divide(&arguments);
         let message = Message::Callback { call: self.call, index, sections };
-        let pushed = self.answers.up.push_with(&message, streams);
+        let pushed = self.answers.up.push_in(order, &message, streams);
         pushed.map_err(|error| error.to_string())?;
         self.answers.up.flush();
         self.answers.send();

@@ -1,6 +1,7 @@
 //! Calls of a client, from their arrival until the grid has them.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
@@ -8,6 +9,7 @@ use gridrpc_client::{Callbacks, FunctionRef, Grid, GridError, Parent, Request, S
 use gridrpc_core::{BlobId, CallOptions, Owner, Refusal};
 use gridrpc_link::payload::Payload;
 use gridrpc_link::{LinkError, Stream};
+use gridrpc_shm::segment::Pool;
 use gridrpc_wire::{
     FunctionForm, HostCall, Message, Order, Place, RemoteError, Section, TraceContext,
 };
@@ -19,7 +21,7 @@ use crate::client_memory::{ArgumentPlace, MemoryInUse};
 use crate::incoming::{Arguments, ArgumentsError, Places, is_dropped, streamed, whole};
 use crate::modules::ModuleFiles;
 use crate::reservations::Reservations;
-use crate::service::{Access, Denied, Found, Notify, Target};
+use crate::service::{Access, CallToKeep, Denied, Found, KeptCall, Notify, Target};
 
 /// Functions, waiting calls and announcements that a client with limited rights may have.
 const MOST_KNOWN: usize = 1 << 16;
@@ -145,14 +147,80 @@ impl Calls {
         }
     }
 
+    /// Has the daemon keep a call, so that it does not end with its client.
+    pub(super) fn detach(&mut self, call: u64) {
+        if self.early.iter().any(|early| early.call == call) {
+            let denied = not_detached("its function or its shared data has not arrived yet");
+            return self.answers.not_detached(call, &denied);
+        }
+        if let Some(at) = self.held.iter().position(|ready| ready.call == call) {
+            return self.detach_held(at);
+        }
+        // Otherwise its answer is on the way.
+        let Some(running) = self.answers.take(call) else { return };
+        match self.keep_running(&running) {
+            Ok((kept, pool)) => {
+                let id = kept.id().to_owned();
+                kept.resume(running.left(pool));
+                self.answers.detached(call, &id);
+            }
+            Err(denied) => {
+                self.answers.not_detached(call, &denied);
+                self.answers.expect(call, running);
+            }
+        }
+    }
+
+    /// Detaches a call that waits for a limit of its user.
+    fn detach_held(&mut self, at: usize) {
+        let Some(ready) = self.held.remove(at) else { return };
+        let Ready { call, target, payload, .. } = &ready;
+        let (call, function) = (*call, Arc::clone(&target.function));
+        let (idempotent, order) = (target.options.idempotent, payload.order);
+        let sections = sections_of(&target.grid, payload, true);
+        let kept = sections.and_then(|sections| {
+            let function = function.name();
+            self.keep(CallToKeep { function, sections, order, idempotent, has_begun: false })
+        });
+        match kept {
+            Ok(kept) => {
+                let id = kept.id().to_owned();
+                kept.start(ready.target);
+                self.answers.detached(call, &id);
+            }
+            Err(denied) => {
+                self.answers.not_detached(call, &denied);
+                self.held.insert(at, ready);
+            }
+        }
+    }
+
+    fn keep_running(&self, running: &Running) -> Result<(Box<dyn KeptCall>, Arc<Pool>), Denied> {
+        let Running { call, grid, .. } = running;
+        let pool = self.places.pool().ok_or_else(|| not_detached("it has no memory"))?;
+        let payload = call.payload().ok_or_else(|| not_detached("it has ended"))?;
+        let idempotent = call.is_idempotent();
+        let sections = sections_of(grid, &payload, idempotent)?;
+        let (function, order) = (call.function().name(), payload.order);
+        let kept = CallToKeep { function, sections, order, idempotent, has_begun: true };
+        let kept = self.keep(kept)?;
+        Ok((kept, pool))
+    }
+
+    fn keep(&self, call: CallToKeep<'_>) -> Result<Box<dyn KeptCall>, Denied> {
+        let refused = || not_detached("only servers that many clients share keep calls");
+        self.access.as_ref().ok_or_else(refused)?.keep(call)
+    }
+
     /// Handles the client's reply to a callback.
     pub(super) fn callback_replied(
         &self,
         call: u64,
         sections: &[Section<'_>],
+        order: Order,
         streams: Vec<Stream>,
     ) {
-        let answer = self.places.answer(&self.grid, sections, streams);
+        let answer = self.places.answer(&self.grid, sections, order, streams);
         self.waiting.answer(call, answer.map_err(|error| error.to_string()));
     }
 
@@ -311,6 +379,9 @@ impl Calls {
         if let Err(denied) = self.blobs.find_named(&arrived.blobs) {
             return self.answers.deny(arrived.call, &denied);
         }
+        if self.blobs.lacks(&arrived.blobs) {
+            return self.answers.tell(&Message::Retracted { calls: vec![arrived.call] });
+        }
         let here = self.blobs.has(&arrived.blobs);
         let function = match self.functions.get(&arrived.function) {
             Some(Known::Function(function)) if here => Some(Arc::clone(function)),
@@ -442,6 +513,14 @@ impl Calls {
         Ok(Target { grid, function, owner: self.owner, options, permit, uses_memory })
     }
 
+    /// Gives back all calls that the grid has not begun.
+    pub(super) fn retract_all(&mut self) {
+        let early = self.early.iter().map(|early| early.call);
+        let held = self.held.iter().map(|held| held.call);
+        let calls = early.chain(held).chain(self.answers.unanswered()).collect();
+        self.retract(calls);
+    }
+
     /// Gives calls back that the grid has not begun.
     pub(super) fn retract(&mut self, calls: Vec<u64>) {
         let mut back = calls;
@@ -464,4 +543,20 @@ impl Calls {
             self.answers.tell(&Message::Retracted { calls: back });
         }
     }
+}
+
+fn not_detached(why: &str) -> Denied {
+    let error = RemoteError::ArgumentError.name().to_owned();
+    Denied { error, message: format!("the call cannot be detached: {why}") }
+}
+
+/// Copies of the sections of a call, or of the first one.
+fn sections_of(grid: &Grid, payload: &Payload, all: bool) -> Result<Vec<Vec<u8>>, Denied> {
+    if payload.order != Order::NATIVE {
+        return Err(not_detached("its arguments have another byte order than the server"));
+    }
+    let most = if all { payload.parts.len() } else { 1 };
+    let copies = payload.parts.iter().take(most).map(|part| grid.copy_section(part));
+    let copies: io::Result<_> = copies.collect();
+    copies.map_err(|error| not_detached(&format!("its arguments cannot be read: {error}")))
 }

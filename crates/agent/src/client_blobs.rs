@@ -51,6 +51,8 @@ pub(super) struct ClientBlobs {
     named: HashMap<u64, Arc<NamedData>>,
     /// Data that the client may not keep.
     denied: HashMap<u64, Denied>,
+    /// Data that the client has dropped before it has come.
+    missing: HashSet<u64>,
     numbers: Arc<BlobNumbers>,
 }
 
@@ -63,7 +65,8 @@ impl ClientBlobs {
     ) -> ClientBlobs {
         let (grid, places) = (Arc::clone(grid), places.clone());
         let (blobs, named, denied) = (HashMap::new(), HashMap::new(), HashMap::new());
-        ClientBlobs { grid, access, places, blobs, named, denied, numbers }
+        let missing = HashSet::new();
+        ClientBlobs { grid, access, places, blobs, named, denied, missing, numbers }
     }
 
     /// Why calls that use these data may not run.
@@ -86,6 +89,11 @@ impl ClientBlobs {
             }
         }
         Ok(())
+    }
+
+    /// Whether some of these will not arrive.
+    pub(super) fn lacks(&self, blobs: &[u64]) -> bool {
+        blobs.iter().any(|blob| self.missing.contains(blob))
     }
 
     /// Whether all of these have arrived.
@@ -172,9 +180,11 @@ impl ClientBlobs {
     /// Drops data.
     pub(super) fn drop_one(&mut self, number: u64) {
         self.denied.remove(&number);
-        self.named.remove(&number);
+        let is_named = self.named.remove(&number).is_some();
         if let Some(blob) = self.blobs.remove(&number) {
             self.end(number, blob);
+        } else if !is_named && self.access.is_none() {
+            self.missing.insert(number);
         }
         self.places.blobs.forget(number);
     }

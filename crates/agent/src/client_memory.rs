@@ -164,7 +164,7 @@ pub(super) enum ArgumentPlace {
     /// In memory of this process.
     Here(Arc<Lent>),
     /// In the client's memory, which the workers use.
-    AtClient { len: u64 },
+    AtClient { segment: Arc<ClientSegment>, offset: u64, len: u64 },
     /// In memory of this process, copied from the client's.
     Copied { lent: Arc<Lent>, segment: Arc<ClientSegment>, offset: u64, len: u64 },
 }
@@ -182,7 +182,7 @@ impl ArgumentPlace {
     ) -> io::Result<ArgumentPlace> {
         if let Some(call) = call {
             payload.add_shared(Arc::new(segment.memory.lend(pool, call)), offset, len, len);
-            return Ok(ArgumentPlace::AtClient { len });
+            return Ok(ArgumentPlace::AtClient { segment, offset, len });
         }
         let lent = Arc::new(pool.take(len)?);
         segment.memory.copy_to(offset, len, &lent)?;
@@ -197,7 +197,7 @@ impl ArgumentPlace {
     pub(super) fn result(&self, index: u16, len: u64) -> io::Result<Incoming> {
         match self {
             ArgumentPlace::Here(lent) => Ok(Incoming::Left(Left::new(lent, 0, len)?)),
-            ArgumentPlace::AtClient { len: most } | ArgumentPlace::Copied { len: most, .. }
+            ArgumentPlace::AtClient { len: most, .. } | ArgumentPlace::Copied { len: most, .. }
                 if len > *most =>
             {
                 Err(io::ErrorKind::InvalidInput.into())
@@ -208,6 +208,30 @@ impl ArgumentPlace {
                 Ok(Incoming::Argument(index, len))
             }
         }
+    }
+}
+
+impl ArgumentPlace {
+    /// The same for a call whose client may be gone: nothing of it stays in the client's memory.
+    ///
+    /// # Errors
+    /// When it is longer than the section, or there is no memory for it.
+    pub(super) fn kept_result(&self, len: u64, pool: &Arc<Pool>) -> io::Result<Incoming> {
+        let lent = match self {
+            ArgumentPlace::Here(lent) => Arc::clone(lent),
+            ArgumentPlace::AtClient { len: most, .. } | ArgumentPlace::Copied { len: most, .. }
+                if len > *most =>
+            {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            ArgumentPlace::Copied { lent, .. } => Arc::clone(lent),
+            ArgumentPlace::AtClient { segment, offset, .. } => {
+                let lent = Arc::new(pool.take(len)?);
+                segment.memory.copy_to(*offset, len, &lent)?;
+                lent
+            }
+        };
+        Ok(Incoming::Left(Left::new(&lent, 0, len)?))
     }
 }
 

@@ -53,6 +53,8 @@ pub struct Daemon {
 struct Open {
     user: Arc<User>,
     socket: Socket,
+    /// Asks the thread that serves the client to part from it, if one does.
+    parting: Option<(Arc<AtomicBool>, Arc<Answers>)>,
 }
 
 struct Clients {
@@ -153,7 +155,8 @@ impl Daemon {
         chosen.map(|open| shut_down(&open.socket)).count()
     }
 
-    /// Ends all connections, and waits a moment until they have ended.
+    /// Gives calls that have not begun back to their clients, ends all connections, and waits a moment until they have
+    /// ended.
     pub fn close(&mut self) {
         // It cannot be full.
         let _ = self.end.write(1);
@@ -162,6 +165,14 @@ impl Daemon {
             let _ = thread.join();
         }
         self.listeners.clear();
+        let open = self.clients.lock();
+        for (unwanted, answers) in open.values().filter_map(|open| open.parting.as_ref()) {
+            unwanted.store(true, Ordering::Release);
+            let _ = answers.wake.write(1);
+        }
+        let is_served =
+            |open: &mut HashMap<u64, Open>| open.values().any(|one| one.parting.is_some());
+        drop(self.clients.ended.wait_timeout_while(open, CLOSE_GRACE, is_served));
         self.disconnect(|_| true);
         let open = self.clients.lock();
         let some = |open: &mut HashMap<u64, Open>| !open.is_empty();
@@ -205,11 +216,14 @@ impl Clients {
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let user = Arc::new(user);
-        open.insert(number, Open { user: Arc::clone(&user), socket: Arc::clone(&socket) });
+        open.insert(
+            number,
+            Open { user: Arc::clone(&user), socket: Arc::clone(&socket), parting: None },
+        );
         drop(open);
         let (clients, line) = (Arc::clone(self), Arc::clone(&socket));
         let attending = move || {
-            if let Err(error) = clients.attend(line, &user)
+            if let Err(error) = clients.attend(number, line, &user)
                 && !is_end(&error)
             {
                 clients.service.warn(&format!("the connection of {user} ends: {error}"));
@@ -249,7 +263,7 @@ impl Clients {
     }
 
     /// Answers requests of a program, or serves it as a client.
-    fn attend(&self, socket: Socket, user: &Arc<User>) -> Result<(), AgentError> {
+    fn attend(&self, number: u64, socket: Socket, user: &Arc<User>) -> Result<(), AgentError> {
         forks::close_in_children(socket.socket().as_raw_fd());
         let opened = Connection::new(socket, MAX_REQUEST);
         let mut connection = opened
@@ -274,6 +288,10 @@ impl Clients {
         if connection.receiver.carries_descriptors() {
             connection.places.segments().accept(self.memory_of(&user.name));
         }
+        let unwanted = Arc::new(AtomicBool::new(false));
+        if let Some(open) = self.lock().get_mut(&number) {
+            open.parting = Some((Arc::clone(&unwanted), Arc::clone(&answers)));
+        }
         let parent: Arc<dyn Parent> = answers;
         self.grid.attach(&parent);
         let terms = Terms {
@@ -286,7 +304,7 @@ impl Clients {
             modules: wanted.modules,
             spreading: None,
             numbers: Arc::clone(&self.numbers),
-            unwanted: Arc::new(AtomicBool::new(false)),
+            unwanted,
         };
         let served = serving::serve(&self.grid, connection, terms);
         self.grid.detach(&parent);

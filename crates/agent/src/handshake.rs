@@ -147,7 +147,7 @@ pub(super) trait BeforeServing {
     /// Whether the client may send modules with its request.
     fn takes_modules(&self) -> bool;
 
-    /// How long the client may be silent after such a message; none: for ever.
+    /// How long the client may be silent after such a message; none: forever.
     fn patience(&self) -> Option<Duration>;
 }
 

@@ -2,6 +2,7 @@
 //! serves it is busy, for example allocating gigabytes for an argument on a host short of memory. Only a stopped or
 //! disconnected agent is silent.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
@@ -29,7 +30,9 @@ struct Schedule {
 
 #[derive(Debug, Default)]
 struct State {
-    beats: Vec<Beat>,
+    /// By the time of the next one, and a number that makes it unique.
+    beats: BTreeMap<(Instant, u64), Beat>,
+    added: u64,
     is_closed: bool,
 }
 
@@ -38,7 +41,6 @@ struct State {
 struct Beat {
     answers: Weak<Answers>,
     interval: Duration,
-    next: Instant,
     number: u64,
 }
 
@@ -56,8 +58,12 @@ impl Heartbeats {
         }
         drop(thread);
         let interval = timeout / BEATS;
-        let (answers, next) = (Arc::downgrade(answers), Instant::now() + interval);
-        self.schedule.lock().beats.push(Beat { answers, interval, next, number: 0 });
+        let beat = Beat { answers: Arc::downgrade(answers), interval, number: 0 };
+        let mut state = self.schedule.lock();
+        state.added += 1;
+        let key = (Instant::now() + interval, state.added);
+        state.beats.insert(key, beat);
+        drop(state);
         self.schedule.changed.notify_one();
         Ok(())
     }
@@ -82,11 +88,15 @@ impl Schedule {
         let mut state = self.lock();
         while !state.is_closed {
             let now = Instant::now();
-            state.beats.retain_mut(|beat| beat.send_if_due(now));
-            let next = state.beats.iter().map(|beat| beat.next).min();
-            state = match next {
+            while let Some(first) = state.beats.first_entry().filter(|first| first.key().0 <= now) {
+                let (key, mut beat) = first.remove_entry();
+                if beat.send() {
+                    state.beats.insert((now + beat.interval, key.1), beat);
+                }
+            }
+            state = match state.beats.first_key_value() {
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(next) => {
+                Some(((next, _), _)) => {
                     let left = next.saturating_duration_since(now);
                     let waited = self.changed.wait_timeout(state, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
@@ -98,14 +108,11 @@ impl Schedule {
 
 impl Beat {
     /// Returns whether the client is still connected.
-    fn send_if_due(&mut self, now: Instant) -> bool {
+    fn send(&mut self) -> bool {
         let Some(answers) = self.answers.upgrade() else { return false };
-        if now >= self.next {
-            self.next = now + self.interval;
-            self.number += 1;
-            answers.tell(&Message::Ping { number: self.number });
-            answers.send();
-        }
+        self.number += 1;
+        answers.tell(&Message::Ping { number: self.number });
+        answers.send();
         true
     }
 }

@@ -92,6 +92,11 @@ impl Places {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Memory for large sections; none: there is no grid yet.
+    pub(super) fn pool(&self) -> Option<Arc<Pool>> {
+        self.memory.get().map(|memory| Arc::clone(&memory.pool))
+    }
+
     fn offered(&self) -> MutexGuard<'_, OfferedFunctions> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,7 +238,7 @@ impl Places {
         Ok(Arguments { payload, places, in_use, target, trace })
     }
 
-    /// The answer of the client's program to a callback.
+    /// The answer of the client's program to a callback, in the byte order of its frame.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -241,9 +246,11 @@ impl Places {
         &self,
         grid: &Grid,
         sections: &[Section<'_>],
+        order: Order,
         streams: Vec<Stream>,
     ) -> io::Result<Payload> {
         let payload = self.payload(grid, (sections, streams, Vec::new()), true, None);
+        let payload = payload.map(|payload| Payload { order, ..payload });
         payload.map_err(|error| match error {
             ArgumentsError::System(error) => error,
             ArgumentsError::Denied(denied) => io::Error::other(denied.message),

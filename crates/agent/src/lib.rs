@@ -32,9 +32,10 @@ mod user;
 pub use agent::{Options, run};
 pub use daemon::Daemon;
 pub use error::AgentError;
-pub use gridrpc_client::RequestError;
+pub use gridrpc_client::{RequestError, RequestSections};
 pub use named_data::NamedData;
 pub use service::{
-    Access, CallEnd, Denied, Found, Notify, Offered, Permit, Rights, Service, Target,
+    Access, CallEnd, CallToKeep, Denied, Found, InPlace, KeptCall, LeftCall, Notify, Offered,
+    Permit, Rights, Service, Target,
 };
 pub use user::{Proof, User};

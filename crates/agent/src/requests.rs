@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use gridrpc_client::RequestError;
+use gridrpc_client::{RequestError, RequestSections};
 use gridrpc_link::payload::{Incoming, divide, section_bytes};
 use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::{FunctionForm, HostCall, Message};
+use gridrpc_wire::{FunctionForm, HostCall, Message, Order};
 
 use crate::answers::{Answers, now};
 use crate::handshake::BeforeServing;
@@ -38,7 +38,7 @@ impl Asked {
     }
 
     /// Answers a request in a thread of its own, or in this one if there are many, or no other can be started.
-    fn begin(&self, call: u64, name: &str, sections: Vec<Vec<u8>>, answers: &Arc<Answers>) {
+    fn begin(&self, call: u64, name: &str, sections: RequestSections, answers: &Arc<Answers>) {
         let one = Arc::new(Request {
             service: Arc::clone(&self.service),
             user: Arc::clone(&self.user),
@@ -46,7 +46,7 @@ impl Asked {
             answers: Arc::clone(answers),
             call,
             name: name.to_owned(),
-            sections: Mutex::new(sections),
+            sections: Mutex::new(Some(sections)),
         });
         if self.running.fetch_add(1, Ordering::AcqRel) >= MOST {
             return one.answer();
@@ -67,14 +67,14 @@ struct Request {
     answers: Arc<Answers>,
     call: u64,
     name: String,
-    sections: Mutex<Vec<Vec<u8>>>,
+    sections: Mutex<Option<RequestSections>>,
 }
 
 impl Request {
     /// Answers it. It is answered once.
     fn answer(&self) {
         let mut sections = self.sections.lock().unwrap_or_else(PoisonError::into_inner);
-        let sections = std::mem::take(&mut *sections);
+        let Some(sections) = sections.take() else { return };
         match self.service.answer(&self.user, &self.name, sections) {
             Ok(parts) => reply(&self.answers, self.call, parts),
             Err(error) => fail(&self.answers, self.call, &error),
@@ -95,6 +95,7 @@ impl BeforeServing for Asked {
             }
             Message::HostCall(HostCall { call, function, ref sections, .. }) => {
                 let sections = section_bytes(sections, received.streams);
+                let sections = RequestSections { sections, order: received.order };
                 match self.names.get(&function) {
                     Some(name) => self.begin(call, name, sections, answers),
                     None => fail(answers, call, &refusal("the request has no name")),
@@ -126,11 +127,12 @@ fn refusal(why: &str) -> RequestError {
     }
 }
 
-fn reply(answers: &Arc<Answers>, call: u64, parts: Vec<Vec<u8>>) {
-    let parts: Vec<Incoming> = parts.into_iter().map(Incoming::Bytes).collect();
+fn reply(answers: &Arc<Answers>, call: u64, answer: RequestSections) {
+    let RequestSections { sections, order } = answer;
+    let parts: Vec<Incoming> = sections.into_iter().map(Incoming::Bytes).collect();
     let (sections, streams) = divide(&parts);
     let reply = Message::Reply { call, stamps: now(), retained: Vec::new(), sections };
-    match answers.push(reply, streams) {
+    match answers.push(order, reply, streams) {
         Ok(()) => answers.send(),
         Err(error) => fail(answers, call, &refusal(&format!("the answer cannot be sent: {error}"))),
     }
@@ -149,7 +151,7 @@ fn fail(answers: &Arc<Answers>, call: u64, error: &RequestError) {
         sections,
     };
     // Only sections could be too many, and an exception has few.
-    let pushed = answers.push(failure, streams);
+    let pushed = answers.push(Order::NATIVE, failure, streams);
     debug_assert!(pushed.is_ok(), "{pushed:?}");
     answers.send();
 }

@@ -1,15 +1,17 @@
 //! What a daemon offers to its users, and what each of them may do.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
-use gridrpc_client::{FunctionRef, Grid, Profile};
+use gridrpc_client::{Call, FunctionRef, Grid, Profile};
 use gridrpc_core::{BlobId, CallOptions, Owner};
-use gridrpc_wire::{FunctionForm, TraceContext};
+use gridrpc_link::payload::Incoming;
+use gridrpc_wire::{FunctionForm, Order, TraceContext};
 
 use crate::named_data::NamedData;
 use crate::user::User;
-use gridrpc_client::RequestError;
+use gridrpc_client::{RequestError, RequestSections};
 
 /// The owner of a daemon's grid.
 pub trait Service: Send + Sync {
@@ -27,8 +29,8 @@ pub trait Service: Send + Sync {
         &self,
         user: &User,
         name: &str,
-        sections: Vec<Vec<u8>>,
-    ) -> Result<Vec<Vec<u8>>, RequestError>;
+        sections: RequestSections,
+    ) -> Result<RequestSections, RequestError>;
 
     /// Whether the user may send functions, modules, and names of modules to import.
     fn may_send_code(&self, user: &User) -> bool;
@@ -96,6 +98,12 @@ pub trait Access: fmt::Debug + Send + Sync {
     /// When there is none that the client may read, or no memory for it.
     fn named_data(&self, blob: BlobId) -> Result<Arc<NamedData>, Denied>;
 
+    /// Stores a call, so that it does not end with its client.
+    ///
+    /// # Errors
+    /// When it needs its client, or there is no room for it.
+    fn keep(&self, call: CallToKeep<'_>) -> Result<Box<dyn KeptCall>, Denied>;
+
     /// Largest payload of a call or of shared data, bytes. A larger one is not received.
     fn max_payload(&self) -> u64;
 
@@ -142,6 +150,48 @@ pub struct Target {
     /// to the same user.
     pub uses_memory: bool,
 }
+
+/// A call that a client leaves to the daemon.
+#[derive(Debug)]
+pub struct CallToKeep<'a> {
+    /// `module/function`.
+    pub function: &'a str,
+    /// Its arguments. If it has begun and is not idempotent, only the first section, with the values.
+    pub sections: Vec<Vec<u8>>,
+    /// The byte order of the numbers in them.
+    pub order: Order,
+    /// Whether it may run again.
+    pub idempotent: bool,
+    /// Whether a worker may have begun it.
+    pub has_begun: bool,
+}
+
+/// A call that is stored.
+pub trait KeptCall {
+    /// Its id.
+    fn id(&self) -> &str;
+
+    /// Starts it when the limits of its user allow that.
+    fn start(self: Box<Self>, target: Target);
+
+    /// Stores the result of the call, which a grid has got.
+    fn resume(self: Box<Self>, call: LeftCall);
+}
+
+/// A call that a grid has got, and whose client does not wait for it.
+pub struct LeftCall {
+    /// The call.
+    pub call: Arc<Call>,
+    /// The grid.
+    pub grid: Arc<Grid>,
+    /// Permission to run it, where calls need one.
+    pub permit: Option<Box<dyn Permit>>,
+    /// Attaches results that were left in the memory of arguments.
+    pub in_place: InPlace,
+}
+
+/// Makes the sections of a result of those that a worker has sent.
+pub type InPlace = Box<dyn Fn(Vec<Incoming>) -> io::Result<Vec<Incoming>> + Send + Sync>;
 
 /// Permission for a call, a worker or shared data. It ends when it is dropped.
 pub trait Permit: fmt::Debug + Send + Sync {

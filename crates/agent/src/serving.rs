@@ -1,5 +1,6 @@
 //! Service loop for one client, whose calls run on a grid of this process. The grid may have other clients.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use gridrpc_core::Owner;
 use gridrpc_link::{LinkError, Received, Receiver};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_sys::spin_wait::SpinWait;
-use gridrpc_wire::{Compression, Message};
+use gridrpc_wire::{Compression, Message, PARTING};
 
 use crate::answers::Answers;
 use crate::broadcast::Broadcast;
@@ -30,6 +31,8 @@ const HANDSHAKE_TIMEOUT: u32 = 10;
 const TAKEN_AT_ONCE: u32 = 16;
 /// Bytes between two waits that indicate a fast link; on such a link it spins for more instead of sleeping.
 const FAST: usize = 8 << 10;
+/// How long a client may take to learn that it is served no more.
+const PARTING_TIME: Duration = Duration::from_millis(500);
 /// How long the loop waits for nothing but the answer to a call, while calls tend to be shorter.
 const SHORT: Duration = Duration::from_millis(1);
 
@@ -40,7 +43,7 @@ pub(super) struct Terms {
     pub(super) access: Option<Arc<dyn Access>>,
     /// Whether the client may send functions, modules, and names of modules to import.
     pub(super) takes_code: bool,
-    /// How long the client may be silent, and waits for a sign of life; none: for ever.
+    /// How long the client may be silent, and waits for a sign of life; none: forever.
     pub(super) heartbeat: Option<Duration>,
     pub(super) heartbeats: Arc<Heartbeats>,
     pub(super) compression: Compression,
@@ -72,7 +75,9 @@ struct Client {
     arrivals: SpinWait,
     /// When the only call of the client was answered, ns, if that was just now.
     answered: Option<u64>,
-    /// The client has said goodbye.
+    /// Until when the server waits for the client to learn that it is served no more.
+    parting: Option<Instant>,
+    /// The client has said goodbye, or has learnt that it is served no more.
     ended: bool,
 }
 
@@ -108,6 +113,7 @@ pub(super) fn serve(
         streaming: SpinWait::default(),
         arrivals,
         answered: None,
+        parting: None,
         ended: false,
     };
     let patience = heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
@@ -128,12 +134,16 @@ impl Client {
         let mut heard = Instant::now();
         // Messages that arrived together with the request to serve.
         connection.receiver.drain(|received| self.take(received))?;
-        while !self.ended && !self.unwanted.load(Ordering::Acquire) {
+        while !self.ended && self.parting.is_none_or(|until| Instant::now() < until) {
+            if self.parting.is_none() && self.unwanted.load(Ordering::Acquire) {
+                self.part();
+            }
             if self.answers.take_changed() {
                 self.tell_workers();
             }
             if self.answers.take_freed() {
                 self.calls.start_held();
+                self.wait_for_an_answer();
             }
             self.calls.share_arrived()?;
             let due = self.spreading.as_ref().and_then(Broadcast::look);
@@ -141,16 +151,23 @@ impl Client {
             let silent = patience.map(|patience| {
                 patience.saturating_sub(heard.elapsed()) + Duration::from_millis(1)
             });
+            let due = due.into_iter().chain(self.parting).min();
             let due = due.map(|due| due.saturating_duration_since(Instant::now()));
             let answered = self.answered.take();
-            let sleeps =
-                answered.filter(|_| !self.arrivals.look(|| connection.receiver.is_readable()));
-            let has_come = answered.is_some() && sleeps.is_none();
-            if has_come || connection.wait(silent.into_iter().chain(due).min()) {
+            let mut first = None;
+            let sleeps = answered.filter(|_| {
+                // Reads at once instead of polling first, which would take a system call more.
+                !self.arrivals.look(|| {
+                    let filled = connection.receiver.fill();
+                    first = (!filled.as_ref().is_err_and(is_passing)).then_some(filled);
+                    first.is_some()
+                })
+            });
+            if first.is_some() || connection.wait(silent.into_iter().chain(due).min()) {
                 if let Some(answered) = sleeps {
                     self.arrivals.slept(monotonic_ns() - answered);
                 }
-                match self.receive(&mut connection.receiver)? {
+                match self.receive(&mut connection.receiver, first)? {
                     Some(0) => return Ok(()),
                     Some(_) => heard = Instant::now(),
                     None => {}
@@ -165,12 +182,16 @@ impl Client {
         Ok(())
     }
 
-    /// Handles input from the client. Returns the size of the last read: 0 if the client is gone, none if
-    /// there was no input.
-    fn receive(&mut self, receiver: &mut Receiver) -> Result<Option<usize>, AgentError> {
+    /// Handles input from the client. `first`: the result of the first read, if that is done. Returns the size of the
+    /// last read: 0 if the client is gone, none if there was no input.
+    fn receive(
+        &mut self,
+        receiver: &mut Receiver,
+        mut first: Option<io::Result<usize>>,
+    ) -> Result<Option<usize>, AgentError> {
         let (mut came, mut burst) = (None, 0);
         for _ in 0..TAKEN_AT_ONCE {
-            match receiver.fill() {
+            match first.take().unwrap_or_else(|| receiver.fill()) {
                 Ok(0) => return Ok(Some(0)),
                 Ok(count) => {
                     came = Some(count);
@@ -201,14 +222,17 @@ impl Client {
     /// Reads the answer to a single call that the client waits for: passing it from thread to thread takes longer than
     /// a call of a microsecond.
     fn wait_for_an_answer(&mut self) {
-        let fresh = std::mem::take(&mut self.calls.submitted) == 1;
-        if fresh
-            && let Some((call, grid)) = self.answers.lone()
-            && self.short_calls.makes_sense()
-        {
-            let own = Arc::ptr_eq(&grid, &self.grid);
-            let elsewhere = (!own).then(|| grid.waiter());
-            let waiter = elsewhere.as_ref().unwrap_or(&self.waiter);
+        let submitted = std::mem::take(&mut self.calls.submitted);
+        if submitted == 0 {
+            return;
+        }
+        let Some((call, grid, is_lone)) = self.answers.any() else { return };
+        let own = Arc::ptr_eq(&grid, &self.grid);
+        let elsewhere = (!own).then(|| grid.waiter());
+        let waiter = elsewhere.as_ref().unwrap_or(&self.waiter);
+        if submitted > 1 || !is_lone || !self.short_calls.makes_sense() {
+            waiter.leave_to_grid();
+        } else {
             // An address that no other client has while this one lives.
             let caller = Arc::as_ptr(&self.answers).addr();
             let has_ended = waiter.lead(caller, &call, SHORT);
@@ -218,7 +242,20 @@ impl Client {
     }
 
     /// Reports the number of workers to the client, and the state of reserved ones.
+    /// Gives back the calls that no worker has begun, so that they can run elsewhere or later. The client sends none
+    /// once it has learnt that there are no workers; its answer to the ping tells when.
+    fn part(&mut self) {
+        let wanted = self.grid.workers();
+        self.answers.tell(&Message::Workers { ready: 0, wanted });
+        self.calls.retract_all();
+        self.answers.tell(&Message::Ping { number: PARTING });
+        self.parting = Some(Instant::now() + PARTING_TIME);
+    }
+
     fn tell_workers(&mut self) {
+        if self.parting.is_some() {
+            return;
+        }
         let wanted = self.grid.workers();
         let ready = self.grid.counts().ready as u32;
         if self.ready != Some(ready) {
@@ -231,6 +268,9 @@ impl Client {
     fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
         let Received { message, order, streams, descriptors, .. } = received;
         match message {
+            Message::HostCall(call) if self.parting.is_some() => {
+                self.answers.tell(&Message::Retracted { calls: vec![call.call] });
+            }
             Message::HostCall(call) => self.calls.arrived(&call, order, streams),
             Message::Wide { call, slots, threads } => self.calls.announce(call, slots, threads)?,
             Message::Trace { call, context } => self.calls.announce_trace(call, context),
@@ -251,6 +291,8 @@ impl Client {
             Message::DropBlob { blob } => {
                 self.calls.blobs.drop_one(blob);
                 self.answers.tell(&Message::BlobDropped { blob, unread: true });
+                // Those that wait for it are given back.
+                self.calls.try_early();
             }
             Message::Segment { segment, len } => {
                 self.calls.add_segment(segment, len, descriptors)?;
@@ -258,11 +300,12 @@ impl Client {
             Message::DropSegment { segment } => self.calls.drop_segment(segment),
             Message::Cancel { call } => self.calls.cancel(call),
             Message::Retract { calls } => self.calls.retract(calls),
+            Message::Detach { call } => self.calls.detach(call),
             Message::KeepResult { call } => self.answers.keep(call),
             Message::FetchResult { call } => self.answers.fetch(call),
             Message::DropResult { call } => self.answers.kept.drop_result(call),
             Message::CallbackReply { call, sections } => {
-                self.calls.callback_replied(call, &sections, streams);
+                self.calls.callback_replied(call, &sections, order, streams);
             }
             Message::CallbackFailure { call, message } => {
                 self.calls.waiting.answer(call, Err(message.to_owned()));
@@ -276,6 +319,10 @@ impl Client {
                 Some(spreading) => spreading.pass(blob, to, secret, &addresses),
                 None => self.answers.tell(&Message::NotPassed { blob, to }),
             },
+            Message::PassResult { call, blob, to, secret, addresses } => match &self.spreading {
+                Some(spreading) => spreading.pass_result(call, blob, to, secret, &addresses),
+                None => self.answers.tell(&Message::NotPassed { blob, to }),
+            },
             Message::Expect { blob, secret } => match &mut self.spreading {
                 Some(spreading) => spreading.expect(blob, &secret),
                 None => self.answers.tell(&Message::Missing { blob }),
@@ -284,6 +331,7 @@ impl Client {
                 self.answers.tell(&Message::Pong { number, clock: monotonic_ns() });
                 self.answers.send();
             }
+            Message::Pong { number: PARTING, .. } => self.ended = true,
             Message::Pong { .. } => {}
             Message::Hold { bytes } => self.answers.hold(bytes),
             Message::Fetch => self.answers.fetched(),

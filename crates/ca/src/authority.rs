@@ -226,7 +226,7 @@ impl Authority {
                 false => AuthorityError::NotFound { target },
             });
         }
-        // The index first: each command writes the list anew from it.
+        // The index first: each command rewrites the list from it.
         index::write(&self.index(), &issued)?;
         self.write_revocations(&issued)?;
         Ok(revoked)

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use gridrpc_idl::{Function, Kind, Mode, Values, extents};
-use gridrpc_placement::{ASSUMED_BANDWIDTH, Candidate, Policy, Work, choose};
+use gridrpc_placement::{ASSUMED_BANDWIDTH, Candidate, Policy, Work, choose, shares};
 use gridrpc_typed::parse_interface;
 use serde_json::Value;
 
@@ -87,6 +87,8 @@ pub fn explain(lookup: &Value, arguments: &Arguments, policy: Policy) -> String 
             // Without `CalcOrder`, the speed is in calls per second.
             speed: if has_cost { number(offer, "speed") } else { 1.0 },
             load: number(offer, "load"),
+            age: number(offer, "age"),
+            cores: number(offer, "cores").max(1.0),
             own_load: 0.0,
             wait: 0.0,
             queue: 0.0,
@@ -97,7 +99,16 @@ pub fn explain(lookup: &Value, arguments: &Arguments, policy: Policy) -> String 
             is_measured: false,
         })
         .collect();
-    let chosen = choose(policy, &work, &candidates, 0);
+    let shares = match policy {
+        Policy::LeastTime => shares(&work, &candidates),
+        _ => Vec::new(),
+    };
+    let share = |index: usize| shares.get(index).copied().unwrap_or(0.0);
+    let chosen = choose(policy, &work, &candidates, 0).map(|drawn| {
+        // The first of those with the largest share.
+        let larger = |one: usize, other: usize| if share(other) > share(one) { other } else { one };
+        if share(drawn) > 0.0 { (0..shares.len()).reduce(larger).unwrap_or(drawn) } else { drawn }
+    });
     let mut text = String::new();
     if let Some(function) = function {
         let _ = writeln!(text, "{name}: {}", function.signature());
@@ -135,8 +146,12 @@ pub fn explain(lookup: &Value, arguments: &Arguments, policy: Policy) -> String 
     );
     for (index, (offer, candidate)) in offers.iter().zip(&candidates).enumerate() {
         let predicted = candidate.predict(&work);
+        let part = format!("{:.0} % of calls", 100.0 * share(index));
+        let is_part = share(index) > 0.0 && share(index) < 1.0;
         let state = match () {
+            () if chosen == Some(index) && is_part => &format!("chosen for {part}"),
             () if chosen == Some(index) => "chosen",
+            () if is_part => &part,
             () if is(offer, "is_silent") => "silent",
             () if differs(offer) => "another interface",
             () if candidate.is_full => "full",

@@ -132,7 +132,7 @@ pub struct Offer {
     pub server: ServerState,
     /// Hash of the interface; none: the function is in Python.
     pub hash: Option<String>,
-    /// The parameters, for people.
+    /// The parameters, for people; of a class, its name.
     pub signature: Option<String>,
 }
 
@@ -368,7 +368,7 @@ impl Registry {
         found.into_iter().map(|(_, function)| function).collect()
     }
 
-    /// The servers that offer `module/function`, those that are not silent first.
+    /// The servers that offer `module/function` or `module/Class`, those that are not silent first.
     ///
     /// # Errors
     /// When there is none: names of similar functions.
@@ -379,7 +379,7 @@ impl Registry {
             .filter(|(_, module)| module.name == module_name)
             .filter_map(|(entry, module)| {
                 let signature = match self.interface_of(module) {
-                    Some(interface) => Some(member_of(&interface.module, member)?.signature()),
+                    Some(interface) => Some(signature_of(&interface.module, member)?),
                     None if module.functions.iter().any(|name| name == member) => None,
                     None => return None,
                 };
@@ -475,6 +475,12 @@ impl Registry {
         }
         all
     }
+}
+
+/// The parameters of a function, or the name of a class, for people.
+fn signature_of(module: &Module, name: &str) -> Option<String> {
+    let class = || module.class(name).map(|class| format!("class {}", class.name));
+    member_of(module, name).map(Function::signature).or_else(class)
 }
 
 /// A function of a module. Methods of classes need an object, whose server is fixed.

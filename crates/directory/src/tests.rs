@@ -142,6 +142,17 @@ fn other_interfaces_of_a_function_are_seen() {
 }
 
 #[test]
+fn classes_are_found_by_name() {
+    let mut registry = Registry::default();
+    let text =
+        interface("DefClass counter { DefState { static long n; } DefMethod add(IN long n) { } }");
+    registry.announce(announcement("a:1", &text), "lab", SECOND).unwrap();
+    let offers = registry.offers("lapack/counter", SECOND).unwrap();
+    assert_eq!(offers[0].signature.as_deref(), Some("class counter"));
+    assert!(registry.offers("lapack/counter.add", SECOND).is_err());
+}
+
+#[test]
 fn the_file_keeps_servers_and_interfaces() {
     let folder = std::env::temp_dir().join(format!("gridrpc-directory-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -180,6 +191,14 @@ fn the_explanation_has_all_terms() {
     let line = |address: &str| why.lines().find(|line| line.contains(address)).unwrap();
     assert!(line("a:1").starts_with('*') && line("a:1").contains("6.67e-1 s"), "{why}");
     assert!(line("b:1").contains("2.67e0 s"), "{why}");
+    assert!(line("a:1").ends_with("chosen"), "{why}");
+    // Of old announcements nobody knows whether they still hold.
+    let mut old = lookup(&registry);
+    old["offers"][0]["load"] = json!(3.0);
+    old["offers"].as_array_mut().unwrap().iter_mut().for_each(|offer| offer["age"] = json!(1e9));
+    let why = explain(&old, &arguments, Policy::LeastTime);
+    assert_eq!(why.matches("50 % of calls").count(), 2, "{why}");
+    assert_eq!(why.matches("chosen for").count(), 1, "{why}");
 }
 
 #[test]

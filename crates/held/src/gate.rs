@@ -18,13 +18,13 @@ pub(crate) const SIZE: usize = 4096;
 /// What both sides read and write. The stub knows these fields by their places.
 #[repr(C)]
 pub(crate) struct Fields {
-    /// 1: the process may go on at `at`. A futex.
+    /// 1: the process may continue at `at`. A futex.
     open: AtomicU32,
     /// 1: it has a real-time priority, which it is to give up when it begins.
     urgent: AtomicU32,
     /// The instant: seconds and nanoseconds of the monotonic clock.
     at: [AtomicI64; 2],
-    /// When the process went on; 0: it has not.
+    /// When the process continued; 0: it has not.
     began: [AtomicI64; 2],
     /// The priority that it gets when it begins: a `sched_param`.
     usual: AtomicI32,
@@ -72,7 +72,7 @@ impl Gate {
         unsafe { self.page.as_ref() }
     }
 
-    /// Where the stub goes on when its instant has come.
+    /// Where the stub continues when its instant has come.
     pub(crate) fn leads_to(&self, entry: u64) {
         self.fields().entry.store(entry, Ordering::Release);
     }
@@ -82,7 +82,7 @@ impl Gate {
         self.fields().urgent.store(1, Ordering::Release);
     }
 
-    /// Lets the process go on at this time of the monotonic clock, nanoseconds.
+    /// Lets the process continue at this time of the monotonic clock, nanoseconds.
     pub(crate) fn open(&self, at: i64) {
         let fields = self.fields();
         fields.at[0].store(at.div_euclid(1_000_000_000), Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl Gate {
         futex_wake(fields.open.as_ptr());
     }
 
-    /// When the process went on, nanoseconds of the monotonic clock.
+    /// When the process continued, nanoseconds of the monotonic clock.
     pub(crate) fn began(&self) -> Option<i64> {
         let [seconds, nanoseconds] = &self.fields().began;
         let at =
@@ -179,7 +179,7 @@ fn futex_wake(word: *mut u32) {
     unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE, i32::MAX) };
 }
 
-/// Memory that may be executed also where the system wants to be told so.
+/// Memory that may be executed also where the system requires a declaration.
 fn executable_memory() -> Result<OwnedFd, Error> {
     let executable = MFdFlags::from_bits_retain(libc::MFD_EXEC);
     memfd_create(c"gridbench-gate", MFdFlags::MFD_CLOEXEC | executable)

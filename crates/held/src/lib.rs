@@ -2,7 +2,7 @@
 //!
 //! A task that is to start together with others must have nothing left to do at that instant but run: its
 //! process exists, its program and libraries are loaded, and it waits at the program's entry (`entry`). There a
-//! few instructions of ours (`stub`) wait for the instant, write down when they went on, and jump to the entry.
+//! few instructions of ours (`stub`) wait for the instant, write down when they continued, and jump to the entry.
 //! Nothing traces the process any more by then, and nobody has to act at the instant. Where a process cannot be
 //! held there, it waits just before it executes the program (`Hold::Exec`), which then is part of its time.
 //!

@@ -51,7 +51,7 @@ pub struct Program {
 pub struct Ended {
     /// The exit status, or minus the number of the signal that ended it.
     pub status: i32,
-    /// When it went on, nanoseconds of the monotonic clock; None: it never did.
+    /// When it continued, nanoseconds of the monotonic clock; None: it never did.
     pub began: Option<i64>,
     /// When its process had ended.
     pub ended: i64,
@@ -83,7 +83,7 @@ impl Task {
         }
     }
 
-    /// Lets it go on at this time of the monotonic clock, nanoseconds; at once if that is over.
+    /// Lets it continue at this time of the monotonic clock, nanoseconds; at once if that is over.
     pub fn release(&self, at: i64) {
         self.gate.open(at);
     }

@@ -143,7 +143,7 @@ fn is_run_by_others() {
 }
 
 #[test]
-fn what_cannot_be_executed_is_told() {
+fn what_cannot_be_executed_is_reported() {
     let folder = Folder::new();
     let missing = Path::new("/no/such/program");
     let not_executable = folder.script("#!/bin/sh\n", 0o644);
@@ -255,7 +255,7 @@ fn the_ends_of_many_are_seen_as_they_come() {
 const PROGRAMS: &str = "HELD_TEST_PROGRAMS";
 
 #[test]
-fn what_a_user_may_not_hold_at_its_entry_is_told() {
+fn what_a_user_may_not_hold_at_its_entry_is_reported() {
     // SAFETY: a plain system call.
     if unsafe { libc::geteuid() } != 0 {
         return; // only root can be somebody else

@@ -74,13 +74,13 @@ pub async fn infer_on_grid(
     let outcome = running.outcome().await;
     let size = |sections: &[Incoming]| sections.iter().map(Incoming::len).sum::<usize>() as u64;
     let recorded = match &outcome {
-        Outcome::Returned(sections) => Ok(size(sections)),
+        Outcome::Returned(sections, _) => Ok(size(sections)),
         Outcome::Raised { error, .. } => Err(&**error),
         Outcome::Ended(end) => Err(end.name()),
     };
     ended(recorded, &running.call.profile());
-    let sections = match outcome {
-        Outcome::Returned(sections) => sections,
+    let (sections, order) = match outcome {
+        Outcome::Returned(sections, order) => (sections, order),
         Outcome::Raised { error, message, .. } => {
             let function = target.name.to_string();
             return Err(InferenceError::Raised { function, error, message });
@@ -95,7 +95,7 @@ pub async fn infer_on_grid(
         let Lent { landing, arguments } = lent;
         let landing =
             landing.ok_or_else(|| InferenceError::System("the call has no results".into()))?;
-        let landed = landing.land(sections)?;
+        let landed = landing.land(sections, order)?;
         respond(target.interface(), &wanted, landed, arguments, shapes)
     })
     .await?

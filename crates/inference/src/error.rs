@@ -274,6 +274,7 @@ fn ended(end: &End) -> String {
         End::TooWide(reason) => reason.to_string(),
         End::Unfit(reason) => reason.to_string(),
         End::DependencyFailed(_) => "a call that it needs has failed".into(),
+        End::NestedCallLimit(limit) => limit.to_string(),
         End::NotGathered(reason) => reason.to_string(),
         End::Closed => "the server is shutting down".into(),
     }
@@ -383,9 +384,9 @@ impl From<PrepareError> for InferenceError {
     fn from(error: PrepareError) -> InferenceError {
         match error {
             PrepareError::Argument(error) => InferenceError::Argument(error),
-            error @ (PrepareError::Interface(_) | PrepareError::System { .. }) => {
-                InferenceError::System(error.to_string())
-            }
+            error @ (PrepareError::Limit(_)
+            | PrepareError::Interface(_)
+            | PrepareError::System { .. }) => InferenceError::System(error.to_string()),
         }
     }
 }

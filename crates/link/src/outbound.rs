@@ -188,16 +188,17 @@ impl Outbound {
         self.queue().push(message, Order::NATIVE, Between::InLine(streams))
     }
 
-    /// Appends a message with streams that wait until [`Outbound::begin_held`].
+    /// Appends a message in a byte order, with streams that wait until [`Outbound::begin_held`].
     ///
     /// # Errors
     /// As [`Outbound::push`].
     pub fn push_held(
         &self,
+        order: Order,
         message: &Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> Result<(), WireError> {
-        self.queue().push(message, Order::NATIVE, Between::Held(streams))
+        self.queue().push(message, order, Between::Held(streams))
     }
 
     /// Releases the oldest held streams with the next flush.

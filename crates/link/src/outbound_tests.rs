@@ -57,7 +57,7 @@ fn what_threads_push_together_stays_together_and_in_their_order() {
             })
         });
         let pushers: Vec<_> = pushers.collect();
-        // As whoever is told by `watch` does, but always.
+        // As the receiver of `watch` does, but always.
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 out.flush();
@@ -103,7 +103,7 @@ fn what_threads_push_together_stays_together_and_in_their_order() {
 }
 
 #[test]
-fn while_the_socket_is_full_only_who_is_told_sends() {
+fn while_the_socket_is_full_only_the_watcher_sends() {
     let (ours, theirs) = memory::pair_with_room(100).unwrap();
     let mut receiver = Receiver::new(Arc::new(theirs), 1 << 30);
     let told = Arc::new(Mutex::new(Vec::new()));
@@ -129,7 +129,7 @@ fn while_the_socket_is_full_only_who_is_told_sends() {
     take();
     let before = out.waiting();
     out.flush_if_open();
-    assert_eq!(out.waiting(), before, "it is left to who is told");
+    assert_eq!(out.waiting(), before, "it is left to the watcher");
     while out.waiting() > 0 {
         out.flush();
         take();

@@ -354,3 +354,29 @@ fn descriptors_that_no_message_announces_end_the_connection() {
     assert_eq!(kinds, [Kind::Ping]);
     assert_eq!(receiver.fill().unwrap_err().kind(), io::ErrorKind::InvalidData);
 }
+
+#[test]
+fn streams_of_moderate_length_arrive_one_after_the_other() {
+    let (mut sender, mut receiver) = halves(64 << 10);
+    let results: Vec<Vec<u8>> = (0..4).map(|number| pattern(700_000 + number)).collect();
+    for (number, bytes) in (1..).zip(&results) {
+        let mut frame = Vec::new();
+        blob(number, &[bytes.len()]).encode(Order::NATIVE, &mut frame).unwrap();
+        sender.push_frames(&frame);
+        sender.push_bulk([Arc::new(Source::owned(bytes.clone()))].into());
+    }
+    let (mut come, mut lengths) = (Vec::new(), Vec::new());
+    while come.len() < 4 {
+        sender.flush().unwrap();
+        while take(&mut receiver, &mut come).is_some() {}
+        let bytes = receiver.position() as usize;
+        if come.len() > lengths.len() {
+            lengths.push(bytes);
+        }
+    }
+    // Each is complete when little more than its share of all bytes has arrived.
+    for (number, bytes) in (1..).zip(lengths) {
+        assert!(bytes < number * 701_000 + (70 << 10), "{number}: {bytes}");
+    }
+    assert!(come.iter().zip(&results).all(|(one, sent)| one.1 == [sent.clone()]));
+}

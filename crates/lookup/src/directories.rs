@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_placement::{
-    ANSWER_STALE, ANSWER_VALID, Announced, Average, Measured, OwnCall, OwnCalls, Policy, Work,
-    candidates, choose,
+    ANSWER_STALE, ANSWER_VALID, Announced, CallTimes, Measured, Measurements, OwnCall, Policy,
+    Work, candidates, choose,
 };
 use gridrpc_sys::{lock, random};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -43,33 +43,11 @@ pub struct ChosenServer {
     core_time: f64,
 }
 
-/// Times of a call that has returned, s. A time that is not positive is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CallTimes {
-    /// Sending the arguments.
-    pub send: f64,
-    /// Running the function.
-    pub run: f64,
-    /// Receiving the results.
-    pub receive: f64,
-    /// Largest error of the times of transfers: the clocks are those of two hosts.
-    pub error: f64,
-    /// Bytes of the arguments.
-    pub bytes_in: f64,
-    /// Bytes of the results.
-    pub bytes_out: f64,
-}
-
 /// A server, and what this program knows of it.
 #[derive(Debug, Default)]
 struct KnownServer {
-    bandwidth_in: Average,
-    bandwidth_out: Average,
-    /// By function: operations per second, or calls per second without `CalcOrder`.
-    speeds: HashMap<String, Average>,
+    measured: Measurements<String>,
     refused_until: Option<Instant>,
-    /// Calls of this program that have not ended.
-    calls: OwnCalls,
 }
 
 #[derive(Debug, Default)]
@@ -253,25 +231,21 @@ impl Directories {
             let announced = Announced {
                 speed: offer.speed,
                 load: offer.load,
+                age: self.now() - answer.at + offer.age,
                 cores: offer.cores,
                 is_full: offer.is_full || is_refused || tried.contains(&offer.address),
             };
-            let measured = Measured {
-                speed: server.speeds.get(function).and_then(|speed| speed.get()),
-                bandwidth_in: server.bandwidth_in.get(),
-                bandwidth_out: server.bandwidth_out.get(),
-                announced_calls: server.calls.before(answer.at - offer.age),
-                calls: server.calls.count(),
-                wait: server.calls.wait(self.now()),
-                queue: None,
-            };
+            let announced_at = answer.at - offer.age;
+            let measured = server.measured.measured(function, announced_at, self.now());
             (announced, measured)
         });
         let known: Vec<(Announced, Measured)> = known.collect();
         let mut servers = Vec::new();
         candidates(&known, has_cost, &mut servers);
         let draw = match self.policy {
-            Policy::Random | Policy::TwoChoices => random().map_or(0, u64::from_ne_bytes),
+            Policy::LeastTime | Policy::Random | Policy::TwoChoices => {
+                random().map_or(0, u64::from_ne_bytes)
+            }
             _ => self.turn.fetch_add(1, Ordering::Relaxed),
         };
         let chosen = choose(self.policy, work, &servers, draw);
@@ -295,29 +269,24 @@ impl Directories {
         let mut state = lock(&self.state);
         let now = self.now();
         let server = state.servers.entry(chosen.address.clone()).or_default();
-        server.calls.begin(now, chosen.core_time, chosen.cores)
+        server.measured.begin(now, chosen.core_time, chosen.cores)
     }
 
-    /// A call has ended. `times`: of one that has returned. `operations`: by `CalcOrder`.
+    /// A call has ended. `times`: of one that has returned.
     pub fn end(
         &self,
         chosen: &ChosenServer,
         begun: OwnCall,
         function: &str,
-        times: Option<CallTimes>,
-        operations: Option<f64>,
+        times: Option<&CallTimes>,
     ) {
         let mut state = lock(&self.state);
         let now = self.now();
         let Some(server) = state.servers.get_mut(&chosen.address) else { return };
-        server.calls.end(now, begun);
-        let Some(CallTimes { send, run, receive, error, bytes_in, bytes_out }) = times else {
-            return;
-        };
-        let speed = server.speeds.entry(function.to_owned()).or_default();
-        speed.add_run(operations.unwrap_or(1.0), run, operations.is_some());
-        server.bandwidth_in.add_transfer(bytes_in, send, error);
-        server.bandwidth_out.add_transfer(bytes_out, receive, error);
+        server.measured.end(now, begun);
+        if let Some(times) = times {
+            server.measured.learn(function, times);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 mod client;
 mod directories;
 
-pub use gridrpc_placement::{OwnCall, Work};
+pub use gridrpc_placement::{CallTimes, OwnCall, Work};
 
 pub use client::{DirectoryClient, LookupError, ServerOffer};
-pub use directories::{CallTimes, ChosenServer, Directories, LookupAnswer};
+pub use directories::{ChosenServer, Directories, LookupAnswer};

@@ -1,19 +1,11 @@
 //! What a client knows of servers: the answers of a directory, corrected by its own calls and measurements.
 
-use crate::average::Average;
 use crate::prediction::{ASSUMED_BANDWIDTH, Candidate};
 
 /// Age up to which an answer of a directory is used, s.
 pub const ANSWER_VALID: f64 = 2.0;
 /// Age up to which an answer is used while the next one is fetched, s.
 pub const ANSWER_STALE: f64 = 20.0;
-/// Bytes from which on a transfer says something about the bandwidth.
-const LEAST_TRANSFER: f64 = 65_536.0;
-/// Time from which on a run says something about the speed in operations, s: less is overhead.
-const LEAST_RUN: f64 = 1e-3;
-/// No wait at all, s.
-const LEAST_QUEUE: f64 = 1e-9;
-
 /// What a directory says of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Announced {
@@ -21,6 +13,8 @@ pub struct Announced {
     pub speed: f64,
     /// Calls that run or wait, for each core.
     pub load: f64,
+    /// Time since the announcement, s.
+    pub age: f64,
     /// Number of cores.
     pub cores: u32,
     /// Whether it takes no calls now.
@@ -77,6 +71,8 @@ pub fn candidates(servers: &[(Announced, Measured)], has_cost: bool, found: &mut
         Candidate {
             speed: measured.speed.unwrap_or_else(|| assumed(announced_speed(announced))),
             load: (announced.load - f64::from(measured.announced_calls) / cores).max(0.0),
+            age: announced.age.max(0.0),
+            cores,
             own_load: f64::from(measured.calls) / cores,
             wait: measured.wait,
             queue: measured.queue.unwrap_or(0.0),
@@ -89,32 +85,11 @@ pub fn candidates(servers: &[(Announced, Measured)], has_cost: bool, found: &mut
     }));
 }
 
-impl Average {
-    /// Adds the speed of a run. Short ones do not count if the speed is in operations.
-    pub fn add_run(&mut self, operations: f64, seconds: f64, has_cost: bool) {
-        if seconds > if has_cost { LEAST_RUN } else { 0.0 } {
-            self.add(operations / seconds);
-        }
-    }
-
-    /// Adds the time that a call has waited at its server, if it did at all.
-    pub fn add_queue(&mut self, seconds: f64) {
-        self.add(seconds.max(LEAST_QUEUE));
-    }
-
-    /// Adds the bandwidth of a transfer, unless it is small, or shorter than the possible `error` of its time.
-    pub fn add_transfer(&mut self, bytes: f64, seconds: f64, error: f64) {
-        if bytes >= LEAST_TRANSFER && seconds > error {
-            self.add(bytes / seconds);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const IDLE: Announced = Announced { speed: 1e9, load: 0.5, cores: 4, is_full: false };
+    const IDLE: Announced = Announced { speed: 1e9, load: 0.5, age: 0.0, cores: 4, is_full: false };
 
     fn of(servers: &[(Announced, Measured)], has_cost: bool) -> Vec<Candidate> {
         let mut found = Vec::new();
@@ -174,22 +149,5 @@ mod tests {
         assert_eq!(of(&[(IDLE, older)], true)[0].load, 0.0);
         let lying = Announced { cores: 0, ..IDLE };
         assert_eq!(of(&[(lying, own)], true)[0].own_load, 6.0);
-    }
-
-    #[test]
-    fn short_runs_and_small_transfers_say_nothing() {
-        let mut average = Average::default();
-        average.add_run(1e6, 1e-3, true);
-        average.add_transfer(65_535.0, 1.0, 0.0);
-        average.add_transfer(1e6, 0.1, 0.1);
-        assert_eq!(average.get(), None);
-        average.add_run(1.0, 1e-4, false);
-        assert_eq!(average.get(), Some(1e4));
-        let mut queue = Average::default();
-        [1.0, 0.0, -1.0].into_iter().for_each(|seconds| queue.add_queue(seconds));
-        assert!((queue.get().unwrap() - 0.81).abs() < 1e-6);
-        let mut bandwidth = Average::default();
-        bandwidth.add_transfer(65_536.0, 0.5, 0.4);
-        assert_eq!(bandwidth.get(), Some(131_072.0));
     }
 }

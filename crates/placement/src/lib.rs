@@ -5,11 +5,13 @@
 mod average;
 mod choice;
 mod knowledge;
+mod measurements;
 mod own_calls;
 mod prediction;
 
 pub use average::Average;
-pub use choice::{Policy, choose};
+pub use choice::{Policy, choose, shares};
 pub use knowledge::{ANSWER_STALE, ANSWER_VALID, Announced, Measured, candidates};
-pub use own_calls::{OwnCall, OwnCalls};
+pub use measurements::{CallTimes, Measurements};
+pub use own_calls::OwnCall;
 pub use prediction::{ASSUMED_BANDWIDTH, Candidate, Prediction, Work};

@@ -22,6 +22,10 @@ pub struct Candidate {
     pub speed: f64,
     /// Calls of others that run or wait, for each core.
     pub load: f64,
+    /// Age of the load, s.
+    pub age: f64,
+    /// Number of its cores.
+    pub cores: f64,
     /// The client's own calls, for each core.
     pub own_load: f64,
     /// Time until a core is free of the client's own calls, s.
@@ -62,8 +66,8 @@ impl Prediction {
 }
 
 impl Candidate {
-    /// How long a call keeps a core from other calls of the client, s: it is sent when a core is free. While there are
-    /// calls of others, it waits for them at least as long as earlier calls did.
+    /// How long a call keeps a core from other calls of the client, s, as if it were sent when a core is free. While
+    /// there are calls of others, it waits for them at least as long as earlier calls did.
     #[must_use]
     pub fn core_time(&self, work: &Work) -> f64 {
         let predicted = self.predict(work);
@@ -74,16 +78,18 @@ impl Candidate {
     /// The predicted time of a call on this server.
     #[must_use]
     pub fn predict(&self, work: &Work) -> Prediction {
+        // Calls count as load while their data is on the way, too.
+        let slowdown = self.load.max(0.0) + 1.0;
         Prediction {
             wait: if self.wait.is_nan() { f64::INFINITY } else { self.wait.max(0.0) },
-            send: seconds(work.bytes_in - self.bytes_there, self.bandwidth_in),
-            run: seconds(work.operations, self.speed / (self.load.max(0.0) + 1.0)),
-            receive: seconds(work.bytes_out, self.bandwidth_out),
+            send: seconds(work.bytes_in - self.bytes_there, self.bandwidth_in / slowdown),
+            run: seconds(work.operations, self.speed / slowdown),
+            receive: seconds(work.bytes_out, self.bandwidth_out / slowdown),
         }
     }
 }
 
-/// Time for an amount at a rate. Rates that make no sense take for ever.
+/// Time for an amount at a rate. Rates that make no sense take forever.
 fn seconds(amount: f64, rate: f64) -> f64 {
     if amount <= 0.0 {
         0.0
@@ -101,6 +107,8 @@ mod tests {
     const SERVER: Candidate = Candidate {
         speed: 1e9,
         load: 3.0,
+        age: 0.0,
+        cores: 4.0,
         own_load: 0.0,
         wait: 0.0,
         queue: 0.0,
@@ -115,16 +123,16 @@ mod tests {
     fn the_terms_are_those_of_the_formula() {
         let work = Work { bytes_in: 2e6, bytes_out: 1e6, operations: 5e8 };
         let predicted = SERVER.predict(&work);
-        assert_eq!(predicted, Prediction { wait: 0.0, send: 2.0, run: 2.0, receive: 0.5 });
-        assert_eq!(predicted.total(), 4.5);
+        assert_eq!(predicted, Prediction { wait: 0.0, send: 8.0, run: 2.0, receive: 2.0 });
+        assert_eq!(predicted.total(), 12.0);
     }
 
     #[test]
     fn own_calls_are_waited_for_and_counted_once() {
         let work = Work { bytes_in: 2e6, bytes_out: 1e6, operations: 5e8 };
         let predicted = Candidate { own_load: 2.0, wait: 1.5, ..SERVER }.predict(&work);
-        assert_eq!(predicted.total(), 6.0);
-        assert_eq!(Candidate { wait: -1.0, ..SERVER }.predict(&work).total(), 4.5);
+        assert_eq!(predicted.total(), 13.5);
+        assert_eq!(Candidate { wait: -1.0, ..SERVER }.predict(&work).total(), 12.0);
         assert_eq!(Candidate { wait: f64::NAN, ..SERVER }.predict(&work).total(), f64::INFINITY);
     }
 
@@ -132,15 +140,15 @@ mod tests {
     fn a_core_is_kept_as_long_as_calls_of_others_take() {
         let work = Work { bytes_in: 2e6, bytes_out: 1e6, operations: 5e8 };
         let queues = [f64::NAN, -1.0, 1.0, 4.0].map(|queue| Candidate { queue, ..SERVER });
-        assert_eq!(queues.map(|server| server.core_time(&work)), [4.5, 4.5, 4.5, 7.0]);
-        assert_eq!(Candidate { queue: 4.0, ..SERVER }.predict(&work).total(), 4.5);
-        assert_eq!(Candidate { wait: 9.0, ..SERVER }.core_time(&work), 4.5);
+        assert_eq!(queues.map(|server| server.core_time(&work)), [12.0, 12.0, 12.0, 14.5]);
+        assert_eq!(Candidate { queue: 4.0, ..SERVER }.predict(&work).total(), 12.0);
+        assert_eq!(Candidate { wait: 9.0, ..SERVER }.core_time(&work), 12.0);
     }
 
     #[test]
     fn bytes_that_are_there_are_not_sent() {
         let work = Work { bytes_in: 2e6, ..Work::default() };
-        assert_eq!(Candidate { bytes_there: 1.5e6, ..SERVER }.predict(&work).send, 0.5);
+        assert_eq!(Candidate { bytes_there: 1.5e6, ..SERVER }.predict(&work).send, 2.0);
         assert_eq!(Candidate { bytes_there: 3e6, ..SERVER }.predict(&work).send, 0.0);
     }
 

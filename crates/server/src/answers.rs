@@ -1,13 +1,13 @@
 //! Answers to requests.
 
-use gridrpc_agent::RequestError;
+use gridrpc_agent::{RequestError, RequestSections};
 use serde::Serialize;
 
 use crate::caller::AccessError;
 
-pub(crate) fn answered(value: &impl Serialize) -> Vec<Vec<u8>> {
+pub(crate) fn answered(value: &impl Serialize) -> RequestSections {
     // It fails only for maps whose keys are not texts.
-    vec![serde_json::to_vec(value).unwrap_or_default()]
+    vec![serde_json::to_vec(value).unwrap_or_default()].into()
 }
 
 pub(crate) fn failure(error: &str, message: &str) -> RequestError {

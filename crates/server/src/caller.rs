@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_agent::{CallEnd, Denied, NamedData, Notify, Permit};
-use gridrpc_client::Profile;
+use gridrpc_client::{CallLimits, Profile};
 use gridrpc_wire::{RemoteError, TraceContext};
 
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::catalogue::OfferedModule;
+use crate::config::Cores;
 use crate::limits::{CallToken, LimitReached};
+use crate::pools::has_own_pool;
 use crate::roles::Role;
 use crate::shared::Shared;
 use crate::statistics::EndedCall;
@@ -171,6 +173,28 @@ impl Caller {
         let outcome = Some(error.error.name().into());
         let record = self.record(AuditEvent::Refuse, name, 0);
         self.shared.audit.record(AuditRecord { outcome, ..record });
+    }
+
+    /// The limits that concern calls of a module by this user, for clients to check before they send.
+    pub(crate) fn limits(&self, module: &OfferedModule) -> CallLimits {
+        let (limits, settings) = (&self.role.limits, &module.settings);
+        let workers = u64::from(self.shared.pools.common_workers());
+        let cores = match settings.cores {
+            Cores::One => Some(1),
+            _ if has_own_pool(settings) => None,
+            Cores::All => Some(workers),
+            Cores::Count(count) => Some(workers.min(count.into())),
+        };
+        CallLimits {
+            user: self.user.to_string(),
+            bytes: limits.bytes.most(),
+            calls: limits.calls.most(),
+            queued: limits.queued.most(),
+            workers: limits.workers.most(),
+            cores,
+            most_queued: settings.most_queued.map(u64::from),
+            memory: settings.memory,
+        }
     }
 
     /// Begins a call within the limits of the user.

@@ -18,6 +18,7 @@ pub mod limits;
 pub mod log;
 mod named_data;
 mod named_data_requests;
+mod offered_function;
 pub mod page;
 mod pools;
 mod presence;

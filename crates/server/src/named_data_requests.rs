@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use gridrpc_agent::RequestError;
+use gridrpc_agent::{RequestError, RequestSections};
 use gridrpc_wire::RemoteError;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::named_data::store::{NamedStore, Progress, ShareError};
 
 const DAY: u64 = 24 * 60 * 60;
 
-type Answer = Result<Vec<Vec<u8>>, RequestError>;
+type Answer = Result<RequestSections, RequestError>;
 
 /// Data that a client begins to send.
 #[derive(Deserialize)]
@@ -39,7 +39,8 @@ impl NamedStore {
     /// | `shared` | name | description |
     /// | `unshare` | name | |
     /// | `shared-names` | | descriptions |
-    pub(crate) fn answer(&self, caller: &Caller, name: &str, sections: &[Vec<u8>]) -> Answer {
+    pub(crate) fn answer(&self, caller: &Caller, name: &str, request: &RequestSections) -> Answer {
+        let RequestSections { sections, order } = request;
         let bytes = |index: usize| sections.get(index).map_or(&[][..], Vec::as_slice);
         let text = |index: usize| {
             std::str::from_utf8(bytes(index)).map_err(|_| wrong("a text is not UTF-8"))
@@ -51,11 +52,11 @@ impl NamedStore {
                 let record = new_record(caller, new).map_err(|why| wrong(&why))?;
                 let full_name = record.full_name();
                 let most = caller.role.limits.shared_bytes;
-                self.answer_upload(caller, &full_name, self.begin(record, most, bytes(1)))
+                self.answer_upload(caller, &full_name, self.begin(record, most, bytes(1), *order))
             }
             "share-more" => {
                 let id = u64::from_str_radix(text(0)?, 16).unwrap_or(0);
-                self.answer_upload(caller, "", self.proceed(&caller.user, id, bytes(1)))
+                self.answer_upload(caller, "", self.proceed(&caller.user, id, bytes(1), *order))
             }
             "shared" => {
                 let record = self.find(&caller.role, text(0)?);
@@ -74,7 +75,7 @@ impl NamedStore {
                     return Err(not_found(caller, name));
                 }
                 self.record(caller, AuditEvent::Unshare, &format!("{user}/{own}"), 0);
-                Ok(Vec::new())
+                Ok(Vec::new().into())
             }
             _ => {
                 let all = self.readable(&caller.role);
@@ -104,7 +105,9 @@ impl NamedStore {
                     failure(RemoteError::LimitReached.name(), &error.to_string())
                 }
                 ShareError::System { .. } => failure("OSError", &error.to_string()),
-                ShareError::NoUpload | ShareError::TooLong => wrong(&error.to_string()),
+                ShareError::NoUpload | ShareError::TooLong | ShareError::Divided => {
+                    wrong(&error.to_string())
+                }
             }),
         }
     }

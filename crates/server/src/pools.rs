@@ -1,6 +1,7 @@
 //! Pools of workers. The common pool is always there. A module with limits or isolation of its own has pools that start
 //! with the first call and end when they are idle.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
@@ -8,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_client::{
-    Config, FunctionRef, Grid, GridError, HostGroups, Launch, Output, Preparation, PythonWorkers,
-    RemoteWorkers, WorkerLimits,
+    Call, Config, FunctionRef, Grid, GridError, HostGroups, Launch, Output, Preparation,
+    PythonWorkers, RemoteWorkers, WorkerLimits,
 };
 use gridrpc_config::HostGroup;
 use gridrpc_core::{Owner, Quota, Settings};
@@ -317,6 +318,32 @@ impl Pool {
         }
     }
 
+    /// Cancels the calls of a user, or of all, and of a function, or of all. Returns how many had not ended yet, and
+    /// how many such calls are left since one line has the calls of all users.
+    fn cancel_all(&self, user: Option<&str>, function: Option<&str>) -> (usize, usize) {
+        let state = self.lock();
+        let Some(grid) = state.grid.clone() else { return (0, 0) };
+        let owner = user.map(|user| state.owners.get(user).copied());
+        let offered = function.and_then(|name| state.functions.get(name));
+        let offered = offered.map(|(_, registered)| registered.name().to_owned());
+        drop(state);
+        let is_meant = |call: &Call| {
+            let name = call.function().name();
+            function.is_none_or(|function| name == function || offered.as_deref() == Some(name))
+        };
+        let left = Cell::new(0);
+        let cancelled = grid.cancel_all(|call, of| match owner {
+            _ if !is_meant(call) => false,
+            None => true,
+            Some(owner) if owner == Some(of) => true,
+            Some(_) => {
+                left.set(left.get() + usize::from(of == Owner::SELF));
+                false
+            }
+        });
+        (cancelled, left.get())
+    }
+
     /// Ends its workers if nobody has needed them for `idle`.
     fn end_if_idle(&self, idle: Duration) {
         let mut state = self.lock();
@@ -458,6 +485,19 @@ impl Pools {
         self.all().iter().for_each(|(_, pool)| pool.forget(user));
     }
 
+    /// Cancels the calls of a user, or of all, and of a function, or of all. Returns how many had not ended yet, and
+    /// how many such calls are left since one line has the calls of all users.
+    pub(crate) fn cancel_all(&self, user: Option<&str>, function: Option<&str>) -> (usize, usize) {
+        self.all().iter().fold((0, 0), |(cancelled, left), (key, pool)| {
+            let is_of_user = key.user.is_some();
+            if is_of_user && user.is_some_and(|user| key.user.as_deref() != Some(user)) {
+                return (cancelled, left);
+            }
+            let (more, left_here) = pool.cancel_all(user.filter(|_| !is_of_user), function);
+            (cancelled + more, left + left_here)
+        })
+    }
+
     /// Ends the workers of pools that nobody has needed for `idle`, forgets pools of users without workers, and follows
     /// calendars.
     pub(crate) fn check(&self, idle: Duration) {
@@ -480,7 +520,7 @@ impl Pools {
 }
 
 /// Whether the workers of a module run nothing else.
-fn has_own_pool(settings: &CallSettings) -> bool {
+pub(crate) fn has_own_pool(settings: &CallSettings) -> bool {
     let CallSettings { most_running, memory, open_files, processes, calendar, .. } = settings;
     settings.is_isolated()
         || most_running.is_some()

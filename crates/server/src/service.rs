@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_agent::{Proof, RequestError, Rights, Service, User};
+use gridrpc_agent::{Proof, RequestError, RequestSections, Rights, Service, User};
 use gridrpc_core::Owner;
 use gridrpc_wire::RemoteError;
 use serde::Deserialize;
@@ -26,6 +26,8 @@ use crate::status::ServerStatus;
 use crate::stop::Stop;
 
 const DAY: u64 = 24 * 60 * 60;
+/// Maximum length of a user's request in the audit log, characters.
+const LOGGED_CHARS: usize = 256;
 
 /// Answers users and administrators.
 pub(crate) struct Users {
@@ -35,7 +37,7 @@ pub(crate) struct Users {
     pub(crate) detached: Arc<DetachedCalls>,
 }
 
-type Answer = Result<Vec<Vec<u8>>, RequestError>;
+type Answer = Result<RequestSections, RequestError>;
 
 impl Service for Users {
     fn admit(&self, user: &User) -> Result<(), String> {
@@ -43,7 +45,8 @@ impl Service for Users {
         Ok(())
     }
 
-    fn answer(&self, user: &User, name: &str, sections: Vec<Vec<u8>>) -> Answer {
+    fn answer(&self, user: &User, name: &str, request: RequestSections) -> Answer {
+        let RequestSections { sections, order } = request;
         let text = |index: usize| {
             let bytes: &[u8] = sections.get(index).map_or(&[], Vec::as_slice);
             std::str::from_utf8(bytes).map_err(|_| failure("ValueError", "a name is not UTF-8"))
@@ -52,14 +55,21 @@ impl Service for Users {
             "interface" => self.interface(user, text(0)?),
             "list" => Ok(answered(&self.list(user))),
             "detach" | "call" | "wait" | "result" | "cancel" | "calls" => {
-                self.detached.answer(self.caller(user), name, sections)
+                let request = RequestSections { sections, order };
+                self.detached.answer(self.caller(user), name, request)
             }
             "share" | "share-more" | "shared" | "unshare" | "shared-names" => {
-                self.shared.named_data.answer(&self.caller(user), name, &sections)
+                let request = RequestSections { sections, order };
+                self.shared.named_data.answer(&self.caller(user), name, &request)
             }
             "status" => {
                 let all = is_administrator(user) || self.role(user).monitor;
                 Ok(answered(&ServerStatus::of(&self.shared, &self.detached, all)))
+            }
+            "cancel-calls" => {
+                let requested: String = text(0)?.chars().take(LOGGED_CHARS).collect();
+                self.record(AuditEvent::Admin, user, Some(format!("{name} {requested}")));
+                self.cancel(user, text(0)?)
             }
             "add" | "remove" | "drain" | "stop" | "token" | "tokens" | "revoke-token" => {
                 if !is_administrator(user) {
@@ -92,7 +102,8 @@ impl Service for Users {
             self.shared.leave(&user.name, Tie::Connection);
             format!("the workers cannot start: {error}")
         })?;
-        let access = UserAccess(Arc::new(self.caller(user)));
+        let (caller, detached) = (Arc::new(self.caller(user)), Arc::clone(&self.detached));
+        let access = UserAccess { caller, detached };
         Ok(Rights { owner, access: Some(Arc::new(access)) })
     }
 
@@ -145,7 +156,9 @@ impl Users {
         let module = found.map_err(from_denied)?;
         match &module.code {
             Code::Library { text, hash, .. } => {
-                Ok(vec![text.clone().into_bytes(), hash.clone().into_bytes()])
+                let limits = serde_json::to_vec(&caller.limits(&module)).unwrap_or_default();
+                let (text, hash) = (text.clone().into_bytes(), hash.clone().into_bytes());
+                Ok(vec![text, hash, limits].into())
             }
             Code::Python(_) => {
                 let message = format!(
@@ -210,6 +223,33 @@ impl Users {
         })
     }
 
+    /// Cancels calls: an administrator those of all users, others their own.
+    fn cancel(&self, user: &User, argument: &str) -> Answer {
+        let unwanted: UnwantedCalls = serde_json::from_str(argument)
+            .map_err(|error| failure("ValueError", &error.to_string()))?;
+        let UnwantedCalls { ids, user: of, function } = &unwanted;
+        let of = match of.as_deref() {
+            of if is_administrator(user) => of,
+            Some(other) if *other != *user.name => {
+                let message = format!(
+                    "only root and the user of the server, at its Unix socket, may cancel calls of {other} here, not {user}"
+                );
+                return Err(failure(RemoteError::NotPermitted.name(), &message));
+            }
+            _ => Some(&*user.name),
+        };
+        if !ids.is_empty() {
+            let is_unknown = |id: &&str| !self.detached.cancel_by_id(id, of);
+            let unknown: Vec<&str> = ids.iter().map(String::as_str).filter(is_unknown).collect();
+            let cancelled = ids.len() - unknown.len();
+            return Ok(answered(&json!({ "cancelled": cancelled, "unknown": unknown })));
+        }
+        // Their calls have ended when the pools are searched, and so count once.
+        let detached = self.detached.cancel_all(of, function.as_deref());
+        let (cancelled, left) = self.shared.pools.cancel_all(of, function.as_deref());
+        Ok(answered(&json!({ "cancelled": detached + cancelled, "left": left })))
+    }
+
     fn control(&self, name: &str, argument: &str) -> Answer {
         match name {
             "add" => {
@@ -244,6 +284,15 @@ struct NewToken {
     #[serde(default)]
     groups: Vec<String>,
     days: Option<u32>,
+}
+
+/// Calls to cancel: those with these ids, or else those of a user and of a function.
+#[derive(Deserialize)]
+struct UnwantedCalls {
+    #[serde(default)]
+    ids: Vec<String>,
+    user: Option<String>,
+    function: Option<String>,
 }
 
 /// Whether a user may control the server: root and the server's own user, at the Unix socket.

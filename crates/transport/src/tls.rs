@@ -35,14 +35,16 @@ struct State {
     end: usize,
     /// How much is read from the socket at once, bytes.
     most: usize,
-    /// Approximate number of encrypted bytes that have not been sent.
-    kept: usize,
     /// The other end has closed its sending half.
     closed: bool,
+    /// What waits to be sent has not been tried: more follows.
+    follows: bool,
 }
 
-/// How much is encrypted before it is sent, bytes.
-const AHEAD: usize = 256 << 10;
+/// How much is encrypted before it is sent, bytes: whole records.
+const AHEAD: usize = 64 << 10;
+/// How much may wait for what follows, bytes.
+const BEFORE: usize = 4 << 10;
 /// How much is read from the socket at once, bytes: before the other end is authenticated and while it sends little, and
 /// afterwards.
 const FIRST: usize = 4 << 10;
@@ -82,10 +84,11 @@ impl Tls {
     }
 
     fn new(socket: OwnedFd, mut tls: Connection) -> io::Result<Tls> {
-        tls.set_buffer_limit(Some(AHEAD));
+        tls.set_buffer_limit(Some(AHEAD + BEFORE));
         let blocking = AtomicBool::new(crate::blocks(socket.as_fd())?);
         let coming = Vec::new();
-        let state = State { tls, coming, start: 0, end: 0, most: FIRST, kept: 0, closed: false };
+        let (most, closed, follows) = (FIRST, false, false);
+        let state = State { tls, coming, start: 0, end: 0, most, closed, follows };
         Ok(Tls { socket, blocking, state: Mutex::new(state) })
     }
 
@@ -236,13 +239,12 @@ impl State {
     fn write_out(&mut self, socket: BorrowedFd<'_>) -> io::Result<bool> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut Out(socket)) {
-                Ok(count) => self.kept = self.kept.saturating_sub(count),
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        self.kept = 0;
         Ok(true)
     }
 }
@@ -289,12 +291,13 @@ impl Transport for Tls {
 
     fn send(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
         refuse_descriptors(descriptors)?;
+        let bytes = &bytes[..bytes.len().min(AHEAD)];
         loop {
             let mut state = self.lock();
-            state.write_out(self.socket.as_fd())?;
-            let count = state.tls.writer().write(bytes)?;
+            let has_room =
+                std::mem::take(&mut state.follows) || state.write_out(self.socket.as_fd())?;
+            let count = if has_room { state.tls.writer().write(bytes)? } else { 0 };
             if count > 0 {
-                state.kept += count;
                 // A failure now will repeat later: these bytes have been accepted.
                 let _ = state.write_out(self.socket.as_fd());
             }
@@ -307,6 +310,18 @@ impl Transport for Tls {
             }
             self.wait_for_room()?;
         }
+    }
+
+    fn send_before(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
+        refuse_descriptors(descriptors)?;
+        if bytes.len() <= BEFORE {
+            let mut state = self.lock();
+            if !state.tls.wants_write() {
+                state.follows = true;
+                return state.tls.writer().write(bytes);
+            }
+        }
+        self.send(bytes, descriptors)
     }
 
     fn flush(&self) -> io::Result<bool> {

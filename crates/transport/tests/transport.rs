@@ -169,7 +169,7 @@ fn the_right_secret_without_the_right_certificate_admits_nobody() {
         assert!(dialled.transport.receive_into(&mut [0; 10]).is_err());
     }
     house.nobody_comes();
-    // An agent of another client is told so.
+    // An agent of another client gets an error that says so.
     let ticket = Ticket { keys: Some(wrong), ..house.ticket(1) };
     let Err(DialError::Unreachable(attempts)) = dial(&ticket, LONG, true) else { panic!() };
     assert!(matches!(attempts.0[0].failure, Failure::Stranger(_)));
@@ -270,7 +270,7 @@ fn the_first_address_that_answers_as_the_client_is_taken() {
 }
 
 #[test]
-fn who_reaches_nobody_is_told_all_that_was_tried() {
+fn a_host_that_reaches_nobody_reports_all_that_was_tried() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mute = listener.local_addr().unwrap();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -14,6 +14,13 @@ pub enum Order {
     Big,
 }
 
+impl Default for Order {
+    /// The order of this machine.
+    fn default() -> Order {
+        Order::NATIVE
+    }
+}
+
 impl Order {
     /// The order of this machine.
     pub const NATIVE: Order =

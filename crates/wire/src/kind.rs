@@ -55,16 +55,20 @@ pub enum Kind {
     FetchResult = 68,
     KeptResult = 69,
     DropResult = 70,
+    Detach = 71,
+    Detached = 72,
+    NotDetached = 73,
     Pass = 80,
     Expect = 81,
     Missing = 82,
     NotPassed = 83,
     Packed = 84,
+    PassResult = 85,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 55] = [
+    pub const ALL: [Kind; 59] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -115,11 +119,15 @@ impl Kind {
         Kind::FetchResult,
         Kind::KeptResult,
         Kind::DropResult,
+        Kind::Detach,
+        Kind::Detached,
+        Kind::NotDetached,
         Kind::Pass,
         Kind::Expect,
         Kind::Missing,
         Kind::NotPassed,
         Kind::Packed,
+        Kind::PassResult,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Kind> {

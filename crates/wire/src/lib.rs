@@ -1,7 +1,7 @@
 //! Wire format of gridrpc, version 3: frames, messages and typed values.
 //!
 //! This crate is pure: it turns messages into bytes and bytes into messages, and never
-//! touches a socket. The written specification is `docs/wire-format.md`; the vectors in
+//! touches a socket. The written specification is `docs/developers/wire-format.md`; the vectors in
 //! `crates/wire/vectors/` hold examples of every message in both byte orders.
 //!
 //! The sender writes in its own byte order and marks each frame with it; the receiver
@@ -41,7 +41,7 @@ pub use compression::Compression;
 pub use frame::{Frame, HEADER_LEN, Header, MAX_DESCRIPTORS, data_header};
 pub use host::{Examine, HostCall, HostEnd, HostLoss, Join, MAX_ECHO, SECRET, Serve};
 pub use kind::Kind;
-pub use message::{FunctionForm, Hello, Message, Prepare, Stamps, Welcome};
+pub use message::{FunctionForm, Hello, Message, PARTING, Prepare, Stamps, Welcome};
 pub use ranks::Ranks;
 pub use remote_error::RemoteError;
 pub use section::{

@@ -1,11 +1,16 @@
 //! Calls made by running functions: requests and answers of worker and client in callbacks.
 //!
 //! The highest callback indices are not parameters of functions but requests. The first section of a request and of
-//! its answer is a list of texts.
+//! its answer is a list of texts. The last text of a request names the server of the call, or is empty. Requests with
+//! [`LOCAL`] are served where the function runs; the others by the client.
 
+/// The server that means the machine of the function.
+pub const LOCAL: &str = "localhost";
+/// The first text of the answer if there is no such server; the second is the message.
+pub const NO_SERVER: &str = "no server";
 /// Makes a call: form of the function, its name, deadline in ns or nothing, idempotent (0 or 1), priority. The next
-/// section is the function's pickle or empty, and the arguments follow. The answer: the call's number, or nothing if
-/// there is no room for it.
+/// section is the function's pickle or empty, and the arguments follow. The answer: the call's number, nothing if
+/// there is no room for it, or [`NO_SERVER`].
 pub const SUBMIT: u16 = u16::MAX;
 /// Waits for the call with a number. The answer: its outcome, with further sections.
 pub const WAIT: u16 = u16::MAX - 1;
@@ -17,6 +22,11 @@ pub const CANCEL: u16 = u16::MAX - 3;
 /// Whether a callback index is such a request.
 pub fn is_request(index: u16) -> bool {
     index >= CANCEL
+}
+
+/// Whether a request with these texts is served where the function runs.
+pub fn is_local(texts: &[&str]) -> bool {
+    texts.last() == Some(&LOCAL)
 }
 
 /// Encodes a list of texts: their number, then each text after its length, as little-endian 32-bit numbers.

@@ -1,6 +1,6 @@
 //! How much decoding may allocate: never more than a small multiple of the bytes it is given.
 //!
-//! The bounds are those of docs/wire-format.md. The worst inputs are lists of the items that
+//! The bounds are those of docs/developers/wire-format.md. The worst inputs are lists of the items that
 //! are shortest on the wire for their size in memory; each is tried whole, and with a count
 //! that promises more than there is.
 

@@ -8,7 +8,7 @@ use gridrpc_wire::{Place, Section, Sections};
 
 /// Bytes per section.
 const BLOCK: usize = 256 << 10;
-/// Number of different blocks: repetitions are too far apart for any compressor.
+/// Number of distinct blocks: repetitions are too far apart for any compressor.
 const BLOCKS: usize = 32;
 
 /// Random data.
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_as_much_as_was_asked_for() {
+    fn there_is_as_much_as_was_requested() {
         let mut load = Load::new();
         for bytes in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 40 * BLOCK] {
             let (sections, streams) = load.take(bytes);

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_are_not_there_are_told() {
+    fn folders_that_are_not_there_are_reported() {
         let examine = Examine { directory: "/no/such", ..Examine::default() };
         let there = look(&examine, Path::new("/proc/no/such"));
         assert!(there.directory_fault.is_some());

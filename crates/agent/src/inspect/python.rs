@@ -160,14 +160,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn what_is_not_there_is_reported() {
         let found = probe("/no/such/python", "", &[]);
         let fault = found.fault.unwrap();
         assert!(fault.contains("`/no/such/python` cannot be run: No such file"), "{fault}");
     }
 
     #[test]
-    fn what_is_no_python_is_told() {
+    fn what_is_no_python_is_reported() {
         let found = probe("false", "", &[]);
         let fault = found.fault.unwrap();
         assert!(fault.contains("does not run as Python does (exit status: 1)"), "{fault}");

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use bytes::Bytes;
+use fast_float2::FastFloat;
+use serde::Serialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -10,8 +12,17 @@ use crate::datatype::DataType;
 use crate::error::DataError;
 use crate::tensor::{add_string, strings};
 
+/// Deepest nesting of arrays.
+const MAX_DEPTH: i32 = 127;
+/// Below these, whole numbers have at most as many digits as their type is precise to.
+const WHOLE_F64: f64 = 1e15;
+const WHOLE_F32: f64 = 1e7;
+
 /// The elements of a JSON array, which may be nested, with at most `count` elements.
 pub(super) fn decode(json: &RawValue, datatype: DataType, count: u64) -> Result<Bytes, DataError> {
+    if let Some(data) = numbers(json.get().as_bytes(), datatype, count) {
+        return Ok(data.into());
+    }
     let mut elements = Elements::new(datatype, count);
     let mut deserializer = serde_json::Deserializer::from_str(json.get());
     elements
@@ -20,16 +31,44 @@ pub(super) fn decode(json: &RawValue, datatype: DataType, count: u64) -> Result<
     elements.finish()
 }
 
-/// The same of the next value of a map, without a pass over its text that only looks for its end; none for `null`. The
-/// outer error is one of the JSON.
-pub(super) fn decode_next<'de, A: MapAccess<'de>>(
-    map: &mut A,
-    datatype: DataType,
+/// The elements of an array that has numbers of this type only; none: it has others, or too many.
+///
+/// serde_json rounds one in ten decimal fractions to a neighbour of the nearest number, and takes longer.
+fn numbers(json: &[u8], datatype: DataType, count: u64) -> Option<Vec<u8>> {
+    match datatype {
+        DataType::Fp32 => flat(json, count, f32::to_le_bytes),
+        DataType::Fp64 => flat(json, count, f64::to_le_bytes),
+        _ => None,
+    }
+}
+
+/// Decodes valid JSON.
+fn flat<T: FastFloat, const SIZE: usize>(
+    json: &[u8],
     count: u64,
-) -> Result<Option<Result<Bytes, DataError>>, A::Error> {
-    let mut elements = Elements::new(datatype, count);
-    map.next_value_seed(&mut elements)?;
-    Ok((!elements.is_null).then(|| elements.finish()))
+    bytes: impl Fn(T) -> [u8; SIZE],
+) -> Option<Vec<u8>> {
+    // An element takes two bytes of text at least. The shape is only a claim.
+    let most = usize::try_from(count).unwrap_or(usize::MAX).min(json.len() / 2 + 1);
+    let mut data = Vec::with_capacity(most * SIZE);
+    let (mut at, mut depth, mut left) = (0, 0, count);
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'[' if depth < MAX_DEPTH => depth += 1,
+            b']' => depth -= 1,
+            b',' | b' ' | b'\t' | b'\n' | b'\r' => {}
+            b'-' | b'0'..=b'9' if left > 0 => {
+                let (number, length) = fast_float2::parse_partial(&json[at..]).ok()?;
+                data.extend_from_slice(&bytes(number));
+                left -= 1;
+                at += length;
+                continue;
+            }
+            _ => return None,
+        }
+        at += 1;
+    }
+    Some(data)
 }
 
 struct Elements {
@@ -39,16 +78,12 @@ struct Elements {
     limit: u64,
     /// The first element that is wrong. What follows is skipped.
     problem: Option<String>,
-    is_list: bool,
-    /// The whole is `null`.
-    is_null: bool,
 }
 
 impl Elements {
     fn new(datatype: DataType, limit: u64) -> Elements {
         // The data grow as elements come: the shape is only a claim.
-        let (is_list, is_null) = (false, false);
-        Elements { datatype, data: Vec::new(), count: 0, limit, problem: None, is_list, is_null }
+        Elements { datatype, data: Vec::new(), count: 0, limit, problem: None }
     }
 
     fn finish(self) -> Result<Bytes, DataError> {
@@ -123,7 +158,6 @@ impl<'de> Visitor<'de> for &mut Elements {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<(), A::Error> {
-        self.is_list = true;
         while sequence.next_element_seed(&mut *self)?.is_some() {}
         Ok(())
     }
@@ -135,7 +169,6 @@ impl<'de> Visitor<'de> for &mut Elements {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        self.is_null = !self.is_list;
         self.refuse("there is null");
         Ok(())
     }
@@ -196,8 +229,14 @@ pub(super) fn encode(datatype: DataType, data: &[u8], json: &mut Vec<u8>) -> Res
         DataType::Int16 => put!(i16),
         DataType::Int32 => put!(i32),
         DataType::Int64 => put!(i64),
-        DataType::Fp32 => put!(f32),
-        DataType::Fp64 => put!(f64),
+        DataType::Fp32 => {
+            let numbers = data.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+            floats(json, numbers, |number| whole(number.into(), WHOLE_F32))
+        }
+        DataType::Fp64 => {
+            let numbers = data.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
+            floats(json, numbers, |number| whole(number, WHOLE_F64))
+        }
         DataType::Fp16 | DataType::Bf16 => Err(DataError::BinaryOnly(datatype)),
         DataType::Bytes => {
             let mut texts = Vec::new();
@@ -213,9 +252,40 @@ pub(super) fn encode(datatype: DataType, data: &[u8], json: &mut Vec<u8>) -> Res
     }
 }
 
-fn list<T: serde::Serialize>(
+/// The number, if it is whole and its absolute value below `limit`: these are printed faster.
+fn whole(number: f64, limit: f64) -> Option<i64> {
+    let is_whole = number.abs() < limit
+        && number.fract() == 0.0
+        && (number != 0.0 || number.is_sign_positive());
+    is_whole.then_some(number as i64)
+}
+
+fn floats<T: Copy + Serialize>(
+    json: &mut Vec<u8>,
+    numbers: impl Iterator<Item = T>,
+    whole: impl Fn(T) -> Option<i64>,
+) -> Result<(), DataError> {
+    array(json, numbers, |json, number| match whole(number) {
+        Some(whole) => {
+            serde_json::to_writer(&mut *json, &whole)?;
+            json.extend_from_slice(b".0");
+            Ok(())
+        }
+        None => serde_json::to_writer(json, &number),
+    })
+}
+
+fn list<T: Serialize>(
     json: &mut Vec<u8>,
     elements: impl Iterator<Item = T>,
+) -> Result<(), DataError> {
+    array(json, elements, |json, element| serde_json::to_writer(json, &element))
+}
+
+fn array<T>(
+    json: &mut Vec<u8>,
+    elements: impl Iterator<Item = T>,
+    write: impl Fn(&mut Vec<u8>, T) -> serde_json::Result<()>,
 ) -> Result<(), DataError> {
     json.push(b'[');
     for (index, element) in elements.enumerate() {
@@ -223,7 +293,7 @@ fn list<T: serde::Serialize>(
             json.push(b',');
         }
         // Numbers and strings can always be written to memory.
-        serde_json::to_writer(&mut *json, &element).map_err(|_| DataError::Missing)?;
+        write(json, element).map_err(|_| DataError::Missing)?;
     }
     json.push(b']');
     Ok(())
@@ -261,8 +331,34 @@ mod tests {
     }
 
     #[test]
+    fn floats_come_back_bit_by_bit() {
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let fractions = (0..2000).map(|_| (next() >> 11) as f64 / 1e15);
+        let all: Vec<f64> = fractions
+            .chain([0.0, -0.0, -3.0, 1e15, -999_999_999_999_999.0, 9e15, 1e22, 5e-324, f64::MAX])
+            .collect();
+        let bytes: Vec<u8> = all.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let text = encoded(DataType::Fp64, &bytes);
+        assert_eq!(decoded(&text, DataType::Fp64, all.len() as u64).unwrap(), bytes);
+        let bytes: Vec<u8> =
+            all.iter().flat_map(|number| (*number as f32).to_le_bytes()).take(8000).collect();
+        let text = encoded(DataType::Fp32, &bytes);
+        assert_eq!(decoded(&text, DataType::Fp32, 2000).unwrap(), bytes);
+        let whole = [-0.0, 2.0, 1e15].map(f64::to_le_bytes).concat();
+        assert_eq!(encoded(DataType::Fp64, &whole), "[-0.0,2.0,1000000000000000.0]");
+    }
+
+    #[test]
     fn nested_arrays_are_flattened() {
         assert_eq!(decoded("[[1,2],[3,[4]]]", DataType::Uint8, 4).unwrap(), [1, 2, 3, 4][..]);
+        let floats = [1.0, 2.0, 3.0, 4.0].map(f64::to_le_bytes).concat();
+        assert_eq!(decoded(" [[1, 2.0],\n[3e0,[4]], []]", DataType::Fp64, 4).unwrap(), floats);
         assert_eq!(decoded("7", DataType::Uint8, 1).unwrap(), [7][..]);
     }
 
@@ -287,11 +383,18 @@ mod tests {
             (DataType::Bytes, "[1]"),
             (DataType::Fp16, "[1.0]"),
             (DataType::Uint8, "[1,2]"),
+            (DataType::Fp64, "[1,2]"),
+            (DataType::Fp64, "[\"1\"]"),
+            (DataType::Fp32, "[1,null]"),
+            (DataType::Fp32, "{\"a\":1}"),
         ] {
             assert!(decoded(json, datatype, 1).is_err(), "{datatype}: {json}");
         }
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
         let parsed = serde_json::from_str::<Box<RawValue>>(&deep);
-        assert!(parsed.is_err() || decode(&parsed.unwrap(), DataType::Uint8, 1).is_err());
+        for datatype in [DataType::Uint8, DataType::Fp64] {
+            let Ok(parsed) = &parsed else { continue };
+            assert!(decode(parsed, datatype, 1).is_err());
+        }
     }
 }

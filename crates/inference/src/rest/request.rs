@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 use std::io::Read;
 use std::time::Duration;
 
@@ -10,7 +9,6 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -39,91 +37,15 @@ struct JsonRequest<'a> {
     outputs: Option<Vec<JsonOutput>>,
 }
 
+#[derive(Deserialize)]
 struct JsonInput<'a> {
     name: String,
     shape: Vec<u64>,
     datatype: String,
+    #[serde(default)]
     parameters: Parameters,
-    data: Option<JsonData<'a>>,
-}
-
-/// The elements of an input.
-enum JsonData<'a> {
-    /// Decoded while the request was read, as their shape and type came before them.
-    Decoded(Result<Bytes, DataError>),
-    Text(&'a RawValue),
-}
-
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
-enum InputKey {
-    Name,
-    Shape,
-    Datatype,
-    Parameters,
-    Data,
-    #[serde(other)]
-    Other,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for JsonInput<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JsonInput<'a>, D::Error> {
-        deserializer.deserialize_map(InputVisitor)
-    }
-}
-
-struct InputVisitor;
-
-impl<'de> Visitor<'de> for InputVisitor {
-    type Value = JsonInput<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an input")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonInput<'de>, A::Error> {
-        let (mut name, mut shape, mut type_name) = (None, None, None);
-        let (mut parameters, mut data) = (None, None);
-        while let Some(key) = map.next_key()? {
-            match key {
-                InputKey::Name => only(&mut name, "name", map.next_value()?)?,
-                InputKey::Shape => only(&mut shape, "shape", map.next_value::<Vec<u64>>()?)?,
-                InputKey::Datatype => only(&mut type_name, "datatype", map.next_value()?)?,
-                InputKey::Parameters => only(&mut parameters, "parameters", map.next_value()?)?,
-                InputKey::Data => {
-                    let shape = shape.as_deref().and_then(|shape| count(shape).ok());
-                    let known = type_name.as_deref().and_then(|name: &str| datatype(name).ok());
-                    let found = match (shape, known) {
-                        (Some(count), Some(datatype)) => {
-                            json::decode_next(&mut map, datatype, count)?.map(JsonData::Decoded)
-                        }
-                        _ => map.next_value::<Option<_>>()?.map(JsonData::Text),
-                    };
-                    only(&mut data, "data", found)?;
-                }
-                InputKey::Other => _ = map.next_value::<IgnoredAny>()?,
-            }
-        }
-        Ok(JsonInput {
-            name: name.ok_or_else(|| A::Error::missing_field("name"))?,
-            shape: shape.ok_or_else(|| A::Error::missing_field("shape"))?,
-            datatype: type_name.ok_or_else(|| A::Error::missing_field("datatype"))?,
-            parameters: parameters.unwrap_or_default(),
-            data: data.flatten(),
-        })
-    }
-}
-
-/// Sets a field, which may be there once.
-fn only<T, E: serde::de::Error>(
-    field: &mut Option<T>,
-    name: &'static str,
-    value: T,
-) -> Result<(), E> {
-    match field.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(E::duplicate_field(name)),
-    }
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -269,12 +191,9 @@ fn inputs(inputs: Vec<JsonInput<'_>>, binary: Bytes) -> Result<Vec<InputTensor>,
     Ok(tensors)
 }
 
-fn elements(data: JsonData<'_>, datatype: DataType, shape: &[u64]) -> Result<Bytes, DataError> {
+fn elements(data: &RawValue, datatype: DataType, shape: &[u64]) -> Result<Bytes, DataError> {
     let expected = count(shape)?;
-    let elements = match data {
-        JsonData::Decoded(decoded) => decoded?,
-        JsonData::Text(text) => json::decode(text, datatype, expected)?,
-    };
+    let elements = json::decode(data, datatype, expected)?;
     // For numbers, count elements rather than bytes in the message.
     if let Some(size) = datatype.size() {
         let found = (elements.len() / size) as u64;

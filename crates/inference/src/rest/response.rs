@@ -10,10 +10,9 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::body::{Body, Chunks};
-use crate::error::{DataError, InferenceError};
+use crate::error::InferenceError;
 use crate::functions::Page;
 use crate::metadata::VERSION;
 use crate::name::FunctionName;
@@ -30,7 +29,6 @@ struct JsonResponse<'a> {
     model_version: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     id: &'a str,
-    outputs: Vec<JsonOutput<'a>>,
 }
 
 #[derive(Serialize)]
@@ -40,8 +38,6 @@ struct JsonOutput<'a> {
     shape: &'a [u64],
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<BinarySize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
@@ -110,39 +106,38 @@ pub(super) fn results(
     form: &ResponseForm,
     response: InferResponse,
 ) -> Result<Response<Body>, InferenceError> {
-    let mut outputs = Vec::with_capacity(response.outputs.len());
+    let answer =
+        JsonResponse { model_name: function.to_string(), model_version: VERSION, id: &form.id };
+    let mut head = Vec::new();
+    open_object(&mut head, &answer)?;
+    head.extend_from_slice(b",\"outputs\":[");
     let mut binary = VecDeque::new();
-    for output in &response.outputs {
+    for (index, output) in response.outputs.iter().enumerate() {
         let listed = form.outputs.iter().find(|(name, _)| *name == output.name);
         let is_binary = listed.map_or(form.binary, |(_, binary)| *binary);
-        let (parameters, data) = if is_binary {
-            binary.push_back(output.data.clone());
-            (Some(BinarySize { binary_data_size: output.data.len() }), None)
-        } else {
-            let mut text = Vec::new();
-            let encoded =
-                json::encode(output.datatype, &output.data, &mut text).and_then(|()| raw(text));
-            let name = &output.name;
-            let data = encoded
-                .map_err(|problem| InferenceError::System(format!("output `{name}` {problem}")))?;
-            (None, Some(data))
-        };
-        outputs.push(JsonOutput {
+        let size = is_binary.then_some(BinarySize { binary_data_size: output.data.len() });
+        if index > 0 {
+            head.push(b',');
+        }
+        let described = JsonOutput {
             name: &output.name,
             datatype: output.datatype.name(),
             shape: &output.shape,
-            parameters,
-            data,
-        });
+            parameters: size,
+        };
+        open_object(&mut head, &described)?;
+        if is_binary {
+            binary.push_back(output.data.clone());
+        } else {
+            // Straight into the answer: the elements are most of it.
+            head.extend_from_slice(b",\"data\":");
+            let name = &output.name;
+            json::encode(output.datatype, &output.data, &mut head)
+                .map_err(|problem| InferenceError::System(format!("output `{name}` {problem}")))?;
+        }
+        head.push(b'}');
     }
-    let head = JsonResponse {
-        model_name: function.to_string(),
-        model_version: VERSION,
-        id: &form.id,
-        outputs,
-    };
-    let head = serde_json::to_vec(&head)
-        .map_err(|error| InferenceError::System(format!("the response has no JSON: {error}")))?;
+    head.extend_from_slice(b"]}");
     let json_length = head.len();
     let is_binary = !binary.is_empty();
     binary.push_front(head.into());
@@ -159,10 +154,12 @@ pub(super) fn results(
     Ok(answer)
 }
 
-fn raw(text: Vec<u8>) -> Result<Box<RawValue>, DataError> {
-    // It was written as valid JSON.
-    let text = String::from_utf8(text).map_err(|_| DataError::Missing)?;
-    RawValue::from_string(text).map_err(|_| DataError::Missing)
+/// Appends an object, without its end: more fields follow.
+fn open_object(json: &mut Vec<u8>, value: &impl Serialize) -> Result<(), InferenceError> {
+    serde_json::to_writer(&mut *json, value)
+        .map_err(|error| InferenceError::System(format!("the response has no JSON: {error}")))?;
+    json.pop();
+    Ok(())
 }
 
 type Encoded = (VecDeque<Bytes>, Option<&'static str>);

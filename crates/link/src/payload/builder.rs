@@ -230,9 +230,17 @@ impl<'p> PayloadBuilder<'p> {
         self.parts.push(Outgoing::Blob { blob, part, len });
     }
 
-    /// Adds a section of another call's result, which the receiver keeps.
-    pub fn add_kept(&mut self, call: u64, section: u16, len: u64, keeper: Arc<dyn Keeps>) {
-        self.push(Outgoing::Kept { call, section, len, keeper }, 0);
+    /// Adds a section of another call's result, which the receiver keeps. `part`: its number among those of the
+    /// result that are kept.
+    pub fn add_kept(
+        &mut self,
+        call: u64,
+        section: u16,
+        part: u32,
+        len: u64,
+        keeper: Arc<dyn Keeps>,
+    ) {
+        self.push(Outgoing::Kept { call, section, part, len, keeper }, 0);
     }
 
     fn push(&mut self, part: Outgoing, bytes: u64) {

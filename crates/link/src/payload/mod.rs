@@ -43,12 +43,14 @@ pub enum Outgoing {
         /// Its length, bytes.
         len: u64,
     },
-    /// Part of the result of another call, which the receiver keeps.
+    /// Part of the result of another call, which the receiver keeps or gets from the host that does.
     Kept {
         /// The call.
         call: u64,
         /// Section number in its result.
         section: u16,
+        /// Number among the sections of the result that are kept.
+        part: u32,
         /// Its length, bytes.
         len: u64,
         /// Makes the receiver keep it.
@@ -63,6 +65,17 @@ pub enum Outgoing {
         /// Its length, bytes.
         len: u64,
     },
+}
+
+impl Outgoing {
+    /// The call whose result it is part of, if that stays on a host.
+    #[must_use]
+    pub fn kept_by(&self) -> Option<u64> {
+        match self {
+            Outgoing::Kept { call, .. } => Some(*call),
+            _ => None,
+        }
+    }
 }
 
 /// Keeps data alive on another host while it exists.
@@ -234,7 +247,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Whether the receiver keeps parts of it, so that it cannot go to another host.
+    /// Whether hosts keep parts of it, so that it cannot go to any executor.
     pub fn is_kept_in_part(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Outgoing::Kept { .. }))
     }

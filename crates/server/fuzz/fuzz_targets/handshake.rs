@@ -1,4 +1,4 @@
-//! Sends any bytes to a listener that admits users by certificate. Nobody is admitted, and the listener goes on.
+//! Sends any bytes to a listener that admits users by certificate. Nobody is admitted, and the listener continues.
 
 #![no_main]
 

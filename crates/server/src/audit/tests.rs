@@ -160,7 +160,7 @@ fn a_file_is_rotated_by_size() {
 }
 
 #[test]
-fn without_rotated_files_the_log_begins_anew() {
+fn without_rotated_files_the_log_starts_over() {
     let folder = Folder::new("keep-0");
     let config = AuditConfig { size: 4096, keep: 0, ..folder.config() };
     fs::write(&config.file, "{}\n".repeat(1365)).unwrap();

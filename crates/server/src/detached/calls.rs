@@ -8,20 +8,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use gridrpc_agent::{CallEnd, Notify, Permit, Target};
+use gridrpc_agent::{CallEnd, InPlace, KeptCall, LeftCall, Notify, Permit, Target};
 use gridrpc_client::{Call, Grid, Outcome, Request, Watch};
 use gridrpc_core::End;
-use gridrpc_link::payload::{Incoming, Outgoing};
+use gridrpc_link::payload::{Incoming, Outgoing, Payload};
 use gridrpc_shm::segment::{Left, Lent};
 use gridrpc_sys::safe_path::UnsafePath;
 use gridrpc_wire::RemoteError;
 
-use crate::access::OfferedFunction;
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::caller::{AccessError, Caller};
 use crate::detached::record::{DetachedId, Record, StoredFailure};
 use crate::detached::store::{Stage, Store, StoreError};
 use crate::log;
+use crate::offered_function::OfferedFunction;
 use crate::presence::Tie;
 use crate::roles::Role;
 use crate::shared::Shared;
@@ -75,9 +75,55 @@ struct Alive {
 struct Running {
     call: Arc<Call>,
     grid: Arc<Grid>,
-    /// Where its arguments lie in shared memory; results may be left there.
-    lent: Vec<Option<Arc<Lent>>>,
+    /// Attaches results that were left in the memory of arguments.
+    in_place: InPlace,
     permit: Option<Box<dyn Permit>>,
+}
+
+/// A call that is stored, and that this thread does not know yet.
+struct StoredCall {
+    calls: Arc<DetachedCalls>,
+    id: DetachedId,
+    /// The same as text.
+    text: String,
+    caller: Arc<Caller>,
+    record: Record,
+}
+
+impl KeptCall for StoredCall {
+    fn id(&self) -> &str {
+        &self.text
+    }
+
+    fn start(self: Box<Self>, target: Target) {
+        let StoredCall { calls, id, caller, record, .. } = *self;
+        let target = Some(target);
+        calls.queue(id, Alive { caller, record, target, running: None, is_cancelled: false });
+        calls.events.notify();
+    }
+
+    fn resume(self: Box<Self>, left: LeftCall) {
+        let StoredCall { calls, id, caller, record, .. } = *self;
+        let LeftCall { call, grid, permit, in_place } = left;
+        let mut state = calls.lock();
+        let token = state.begin(id, &caller.user);
+        let running = Some(Running { call: Arc::clone(&call), grid, in_place, permit });
+        state
+            .alive
+            .insert(id, Alive { caller, record, target: None, running, is_cancelled: false });
+        drop(state);
+        call.watch(&calls.events.0, token);
+    }
+}
+
+impl State {
+    /// Counts a call that runs. Returns its token.
+    fn begin(&mut self, id: DetachedId, user: &Arc<str>) -> u64 {
+        self.last_token += 1;
+        self.running.insert(self.last_token, id);
+        *self.ahead.entry(Arc::clone(user)).or_default() += 1;
+        self.last_token
+    }
 }
 
 /// A call as its owner sees it.
@@ -194,7 +240,9 @@ impl DetachedCalls {
         let added = offered(caller, &record)
             .begin_call(bytes, None)
             .map_err(AddError::Denied)
-            .and_then(|(_, target)| Ok((target, self.store.add(record.clone(), sections)?)));
+            .and_then(|(_, target)| {
+                Ok((target, self.store.add(record.clone(), sections, Stage::Queued)?))
+            });
         let (target, id) = added.inspect_err(|_| {
             self.shared.leave(user, Tie::DetachedCall);
         })?;
@@ -208,6 +256,22 @@ impl DetachedCalls {
         let mut state = self.lock();
         state.queues.entry(Arc::clone(&alive.caller.user)).or_default().push_back(id);
         state.alive.insert(id, alive);
+    }
+
+    /// Keeps a call that its client has made already. `again`: whether it may run again; `has_begun`: whether a worker may
+    /// have begun it.
+    pub(super) fn keep(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        record: Record,
+        sections: &[&[u8]],
+        has_begun: bool,
+    ) -> Result<Box<dyn KeptCall>, StoreError> {
+        let stage = if has_begun && !record.idempotent { Stage::Running } else { Stage::Queued };
+        let id = self.store.add(record.clone(), sections, stage)?;
+        self.shared.presence.enter(&caller.user, Tie::DetachedCall);
+        let (calls, caller) = (Arc::clone(self), Arc::clone(caller));
+        Ok(Box::new(StoredCall { calls, id, text: id.to_string(), caller, record }))
     }
 
     /// A call of this user; none: there is no such call.
@@ -286,6 +350,27 @@ impl DetachedCalls {
         true
     }
 
+    /// Cancels the calls of a user, or of all, and of a function, or of all. Returns how many had not ended yet.
+    pub(crate) fn cancel_all(&self, user: Option<&str>, function: Option<&str>) -> usize {
+        let state = self.lock();
+        let is_unwanted = |alive: &Alive| {
+            user.is_none_or(|user| alive.record.user == user)
+                && function.is_none_or(|function| alive.record.function == function)
+        };
+        let unwanted = state.alive.iter().filter(|(_, alive)| is_unwanted(alive));
+        let unwanted: Vec<DetachedId> = unwanted.map(|(id, _)| *id).collect();
+        drop(state);
+        unwanted.into_iter().filter(|id| self.cancel(*id)).count()
+    }
+
+    /// Cancels the call with this id, of a user, or of any. Returns whether it had not ended yet.
+    pub(crate) fn cancel_by_id(&self, id: &str, user: Option<&str>) -> bool {
+        let Some(id) = DetachedId::parse(id) else { return false };
+        let is_meant = |alive: &Alive| user.is_none_or(|user| alive.record.user == user);
+        let is_unwanted = self.lock().alive.get(&id).is_some_and(is_meant);
+        is_unwanted && self.cancel(id)
+    }
+
     /// Starts calls and stores their results until the server stops.
     pub(crate) fn run(&self) {
         let mut checked = Instant::now();
@@ -354,11 +439,8 @@ impl DetachedCalls {
             Start::Running(running) => {
                 let call = Arc::clone(&running.call);
                 let mut state = self.lock();
-                state.last_token += 1;
-                let token = state.last_token;
-                state.running.insert(token, id);
+                let token = state.begin(id, user);
                 pop(&mut state, user);
-                *state.ahead.entry(Arc::clone(user)).or_default() += 1;
                 let is_cancelled = state.alive.get_mut(&id).is_some_and(|alive| {
                     alive.running = Some(running);
                     alive.is_cancelled
@@ -415,19 +497,20 @@ impl DetachedCalls {
         for section in sections {
             payload.add_owned(section)?;
         }
-        let payload = payload.finish();
+        let payload = Payload { order: record.order(), ..payload.finish() };
         let lies = |part: &Outgoing| match part {
             Outgoing::Shared { lent, .. } => Some(Arc::clone(lent)),
             _ => None,
         };
-        let lent = payload.parts.iter().map(lies).collect();
+        let lent: Vec<Option<Arc<Lent>>> = payload.parts.iter().map(lies).collect();
+        let in_place: InPlace = Box::new(move |parts| in_place(parts, &lent));
         if !record.idempotent {
             self.store.begin(id)?;
         }
         options.idempotent = record.idempotent;
         let request = Request { owner, ..Request::new(function, payload, options) };
         let call = grid.submit_at_once(request).map_err(io::Error::other)?;
-        Ok(Start::Running(Running { call, grid, lent, permit }))
+        Ok(Start::Running(Running { call, grid, in_place, permit }))
     }
 
     /// Stores the outcome of a call that has run.
@@ -447,7 +530,7 @@ impl DetachedCalls {
         let Some(running) = running else { return };
         let values = self.values(id).unwrap_or_default();
         let parts = match running.call.take_outcome() {
-            Some(Outcome::Returned(parts)) => in_place(parts, &running.lent).map_err(|error| {
+            Some(Outcome::Returned(parts, _)) => (running.in_place)(parts).map_err(|error| {
                 let message = format!("the result cannot be read: {error}");
                 StoredFailure::new(RemoteError::OutOfMemory, message)
             }),
@@ -539,6 +622,9 @@ fn failure_of(end: &End, function: &str) -> StoredFailure {
         End::RunLimit(limit) => of(RemoteError::LimitReached, format!("was ended: {limit}")),
         End::TooWide(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
         End::Unfit(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
+        End::NestedCallLimit(limit) => {
+            of(RemoteError::LimitReached, format!("could not run: {limit}"))
+        }
         End::NotGathered(why) => of(RemoteError::OutOfMemory, format!("could not run: {why}")),
         End::Closed | End::DeadlineExceeded(_) | End::DependencyFailed(_) => {
             of(RemoteError::CallLost, "was ended by the server".to_owned())

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 
-use gridrpc_wire::RemoteError;
+use gridrpc_wire::{Order, RemoteError};
 use serde::{Deserialize, Serialize};
 
 /// Longest header, bytes.
@@ -75,12 +75,24 @@ pub(crate) struct Record {
     /// Why it has failed; none: it has not ended, or has a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<StoredFailure>,
+    /// The byte order of the arguments.
+    #[serde(default = "is_big")]
+    pub(crate) big_endian: bool,
     /// Length of each section, bytes. The first one has the values of the arguments; in the file of a result, those of
     /// the result follow.
     pub(crate) sections: Vec<u64>,
 }
 
+fn is_big() -> bool {
+    Order::NATIVE == Order::Big
+}
+
 impl Record {
+    /// The byte order of the arguments.
+    pub(crate) fn order(&self) -> Order {
+        if self.big_endian { Order::Big } else { Order::Little }
+    }
+
     /// Writes header and sections, whose lengths it records.
     pub(crate) fn write(&mut self, to: &mut impl Write, sections: &[&[u8]]) -> io::Result<()> {
         self.sections = sections.iter().map(|section| section.len() as u64).collect();

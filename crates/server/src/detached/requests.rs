@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use gridrpc_agent::RequestError;
-use gridrpc_wire::RemoteError;
+use gridrpc_agent::{CallToKeep, KeptCall, RequestError, RequestSections};
+use gridrpc_wire::{Order, RemoteError};
 use serde_json::{Value, json};
 
 use crate::answers::{answered, failure, from_denied};
@@ -20,7 +20,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Most calls that one request waits for.
 const MAX_IDS: usize = 1 << 16;
 
-type Answer = Result<Vec<Vec<u8>>, RequestError>;
+type Answer = Result<RequestSections, RequestError>;
 
 impl DetachedCalls {
     /// Answers a request.
@@ -33,7 +33,8 @@ impl DetachedCalls {
     /// | `result` | id | the result |
     /// | `cancel` | id | `1` if it had not ended |
     /// | `calls` | | descriptions |
-    pub(crate) fn answer(&self, caller: Caller, name: &str, sections: Vec<Vec<u8>>) -> Answer {
+    pub(crate) fn answer(&self, caller: Caller, name: &str, request: RequestSections) -> Answer {
+        let RequestSections { sections, order } = request;
         let text = |index: usize| {
             let bytes: &[u8] = sections.get(index).map_or(&[], Vec::as_slice);
             std::str::from_utf8(bytes).map_err(|_| failure("ValueError", "a text is not UTF-8"))
@@ -42,7 +43,7 @@ impl DetachedCalls {
             "detach" => {
                 let (function, again) = (text(0)?.to_owned(), text(1)? == "1");
                 let arguments: Vec<&[u8]> = sections.iter().skip(2).map(Vec::as_slice).collect();
-                self.detach(&Arc::new(caller), &function, again, &arguments)
+                self.detach(&Arc::new(caller), &function, again, order, &arguments)
             }
             "call" => {
                 let (id, seen) = self.find(&caller, text(0)?)?;
@@ -51,7 +52,8 @@ impl DetachedCalls {
                 }
                 let values = self.values(id).map_err(|error| unreadable(id, &error.to_string()))?;
                 let mut answer = answered(&described(id, &seen));
-                answer.push(values);
+                answer.sections.push(values);
+                answer.order = seen.record.order();
                 Ok(answer)
             }
             "wait" => {
@@ -71,12 +73,12 @@ impl DetachedCalls {
                 let timeout = if lines.is_empty() { timeout.min(MAX_WAIT) } else { Duration::ZERO };
                 let ended = self.wait(&known, timeout);
                 lines.extend(ended.iter().map(ToString::to_string));
-                Ok(vec![lines.join("\n").into_bytes()])
+                Ok(vec![lines.join("\n").into_bytes()].into())
             }
             "result" => self.result(&caller, text(0)?),
             "cancel" => {
                 let (id, _) = self.find(&caller, text(0)?)?;
-                Ok(vec![if self.cancel(id) { b"1".to_vec() } else { Vec::new() }])
+                Ok(vec![if self.cancel(id) { b"1".to_vec() } else { Vec::new() }].into())
             }
             _ => {
                 let user = &*caller.user;
@@ -114,49 +116,32 @@ impl DetachedCalls {
         caller: &Arc<Caller>,
         function: &str,
         again: bool,
+        order: Order,
         arguments: &[&[u8]],
     ) -> Answer {
-        let refuse = |why: &str| {
-            let message = format!("the call of `{function}` cannot be detached: {why}");
-            failure(RemoteError::ArgumentError.name(), &message)
-        };
-        let (name, hash) = function.split_once('#').unwrap_or((function, ""));
-        let (module, member) = caller.module_of(name).map_err(from_denied)?;
-        let Code::Library { interface, .. } = &module.code else {
-            return Err(refuse(
-                "it is in Python, and only functions of compiled modules can be detached",
-            ));
-        };
-        let Some(declared) = interface.function(member) else {
-            return Err(refuse("it is a method, and its object ends with its client"));
-        };
-        let is_callback = |parameter: &gridrpc_idl::Parameter| {
-            matches!(parameter.kind, gridrpc_idl::Kind::Callback(_))
-        };
-        if declared.parameters.iter().any(is_callback) {
-            return Err(refuse("it calls back, and its client may be gone"));
-        }
-        let submitted = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let record = Record {
-            user: caller.user.to_string(),
-            groups: caller.role.groups.clone(),
-            function: name.to_owned(),
-            hash: hash.to_owned(),
-            idempotent: again || declared.idempotent,
-            submitted: submitted.map_or(0, |since| since.as_secs()),
-            failure: None,
-            sections: Vec::new(),
-        };
+        let record = record(caller, function, again, order)?;
         match self.add(caller, record, arguments) {
-            Ok(id) => Ok(vec![id.to_string().into_bytes()]),
+            Ok(id) => Ok(vec![id.to_string().into_bytes()].into()),
             Err(AddError::Denied(denied)) => Err(from_denied(denied)),
-            Err(AddError::Store(error @ StoreError::Full { .. })) => {
-                Err(failure(RemoteError::LimitReached.name(), &error.to_string()))
-            }
-            Err(AddError::Store(error @ StoreError::System { .. })) => {
-                Err(failure("OSError", &error.to_string()))
-            }
+            Err(AddError::Store(error)) => Err(not_stored(&error)),
         }
+    }
+
+    /// Keeps a call that its client has made already.
+    pub(crate) fn keep_call(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        call: &CallToKeep<'_>,
+    ) -> Result<Box<dyn KeptCall>, RequestError> {
+        let CallToKeep { function, sections, order, idempotent, has_begun } = call;
+        let (module, _) = caller.module_of(function).map_err(from_denied)?;
+        let hash = if let Code::Library { hash, .. } = &module.code { hash } else { "" };
+        // One that has begun may have changed arguments, unless its function is declared idempotent.
+        let again = *idempotent && !has_begun;
+        let record = record(caller, &format!("{function}#{hash}"), again, *order)?;
+        let most = if record.idempotent || !has_begun { sections.len() } else { 1 };
+        let sections: Vec<&[u8]> = sections.iter().take(most).map(Vec::as_slice).collect();
+        self.keep(caller, record, &sections, *has_begun).map_err(|error| not_stored(&error))
     }
 
     fn result(&self, caller: &Caller, id: &str) -> Answer {
@@ -174,8 +159,58 @@ impl DetachedCalls {
         if !sections.is_empty() {
             sections.remove(0);
         }
-        Ok(sections)
+        // The worker has written it in this machine's order.
+        Ok(sections.into())
     }
+}
+
+/// A new call of `module/function#hash`. `again`: whether it may run again.
+fn record(
+    caller: &Caller,
+    function: &str,
+    again: bool,
+    order: Order,
+) -> Result<Record, RequestError> {
+    let refuse = |why: &str| {
+        let message = format!("the call of `{function}` cannot be detached: {why}");
+        failure(RemoteError::ArgumentError.name(), &message)
+    };
+    let (name, hash) = function.split_once('#').unwrap_or((function, ""));
+    let (module, member) = caller.module_of(name).map_err(from_denied)?;
+    let Code::Library { interface, .. } = &module.code else {
+        return Err(refuse(
+            "it is in Python, and only functions of compiled modules can be detached",
+        ));
+    };
+    let Some(declared) = interface.function(member) else {
+        return Err(refuse("it is a method, and its object ends with its client"));
+    };
+    let is_callback = |parameter: &gridrpc_idl::Parameter| {
+        matches!(parameter.kind, gridrpc_idl::Kind::Callback(_))
+    };
+    if declared.parameters.iter().any(is_callback) {
+        return Err(refuse("it calls back, and its client may be gone"));
+    }
+    let submitted = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Ok(Record {
+        user: caller.user.to_string(),
+        groups: caller.role.groups.clone(),
+        function: name.to_owned(),
+        hash: hash.to_owned(),
+        idempotent: again || declared.idempotent,
+        submitted: submitted.map_or(0, |since| since.as_secs()),
+        failure: None,
+        big_endian: order == Order::Big,
+        sections: Vec::new(),
+    })
+}
+
+fn not_stored(error: &StoreError) -> RequestError {
+    let name = match error {
+        StoreError::Full { .. } => RemoteError::LimitReached.name(),
+        StoreError::System { .. } => "OSError",
+    };
+    failure(name, &error.to_string())
 }
 
 fn unreadable(id: DetachedId, why: &str) -> RequestError {

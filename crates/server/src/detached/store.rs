@@ -176,17 +176,18 @@ impl Store {
         path(&self.folder, id, stage)
     }
 
-    /// Keeps a call. It survives a crash from now on.
+    /// Keeps a call that waits or runs. It survives a crash from now on.
     pub(crate) fn add(
         &self,
         mut record: Record,
         sections: &[&[u8]],
+        stage: Stage,
     ) -> Result<DetachedId, StoreError> {
         let bytes = sections.iter().map(|section| section.len() as u64).sum();
         self.make_room(bytes)?;
         let system = |error| StoreError::System { folder: self.folder.clone(), error };
         let id = DetachedId::random().map_err(system)?;
-        let written = self.write(id, Stage::Queued, &mut record, sections);
+        let written = self.write(id, stage, &mut record, sections);
         let (_, bytes) = written.map_err(system)?;
         let mut sizes = self.sizes();
         sizes.unfinished.insert(id, bytes);
@@ -456,6 +457,7 @@ mod tests {
             idempotent: false,
             submitted: 0,
             failure: None,
+            big_endian: false,
             sections: Vec::new(),
         }
     }
@@ -471,7 +473,7 @@ mod tests {
         let (store, _) = folder.open(1 << 20);
         let mut added = Vec::new();
         for number in 0..5_u8 {
-            added.push(store.add(record(), &[&[number]]).unwrap());
+            added.push(store.add(record(), &[&[number]], Stage::Queued).unwrap());
             std::thread::sleep(Duration::from_millis(10));
         }
         store.begin(added[1]).unwrap();
@@ -498,7 +500,7 @@ mod tests {
     fn a_crash_between_two_steps_leaves_the_later_state() {
         let folder = Folder::new();
         let (store, _) = folder.open(1 << 20);
-        let id = store.add(record(), &[b"values"]).unwrap();
+        let id = store.add(record(), &[b"values"], Stage::Queued).unwrap();
         let queued = fs::read(folder.0.join(format!("{id}.queued"))).unwrap();
         store.end(id, record(), &[b"values", b"result"]);
         fs::write(folder.0.join(format!("{id}.queued")), queued).unwrap();
@@ -514,15 +516,15 @@ mod tests {
         let (store, _) = folder.open(5000);
         let mut ended = Vec::new();
         for _ in 0..3 {
-            let id = store.add(record(), &[b"values"]).unwrap();
+            let id = store.add(record(), &[b"values"], Stage::Queued).unwrap();
             store.end(id, record(), &[b"values", &[0; 1500]]);
             ended.push(id);
             std::thread::sleep(Duration::from_millis(10));
         }
-        let waits = store.add(record(), &[&[0; 2500]]).unwrap();
+        let waits = store.add(record(), &[&[0; 2500]], Stage::Queued).unwrap();
         assert!(message(&store, ended[0]).contains("`bytes = 5000` in [results]"));
         assert_eq!(message(&store, ended[2]), "");
-        let refused = store.add(record(), &[&[0; 2500]]).unwrap_err().to_string();
+        let refused = store.add(record(), &[&[0; 2500]], Stage::Queued).unwrap_err().to_string();
         assert!(refused.contains("`bytes = 5000` in [results]"), "{refused}");
         assert!(store.read_unfinished(waits, Stage::Queued, 1).is_ok());
         store.end(waits, record(), &[b"values", &[0; 6000]]);
@@ -533,7 +535,7 @@ mod tests {
     fn old_results_are_removed_and_their_ids_later() {
         let folder = Folder::new();
         let (store, _) = folder.open(1 << 20);
-        let id = store.add(record(), &[b"values"]).unwrap();
+        let id = store.add(record(), &[b"values"], Stage::Queued).unwrap();
         store.end(id, record(), &[b"values", b"result"]);
         store.expire(SystemTime::now());
         assert_eq!(message(&store, id), "");
@@ -546,7 +548,7 @@ mod tests {
     fn damaged_files_are_errors() {
         let folder = Folder::new();
         let (store, _) = folder.open(1 << 20);
-        let id = store.add(record(), &[b"values"]).unwrap();
+        let id = store.add(record(), &[b"values"], Stage::Queued).unwrap();
         let file = folder.0.join(format!("{id}.queued"));
         let whole = fs::read(&file).unwrap();
         for length in 0..whole.len() {

@@ -18,7 +18,6 @@ use gridrpc_sys::lock;
 use gridrpc_transport::certificates::{Identity, Revocations};
 use gridrpc_wire::{RemoteError, TraceContext};
 
-use crate::access::OfferedFunction;
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::caller::{AccessError, Caller};
 use crate::catalogue::{Code, OfferedModule};
@@ -27,6 +26,7 @@ use crate::detached::DetachedCalls;
 use crate::exposition;
 use crate::http::clients::HttpClients;
 use crate::http::metrics::metrics;
+use crate::offered_function::OfferedFunction;
 use crate::page;
 use crate::roles::Role;
 use crate::shared::Shared;

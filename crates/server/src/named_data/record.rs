@@ -1,9 +1,11 @@
 //! The file of named data: a header, and the bytes of one array or text. It holds no pickle.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::time::{Duration, SystemTime};
 
+use gridrpc_wire::{DType, Order};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -86,6 +88,19 @@ impl DataShape {
         let bytes = self.dims.iter().try_fold(*size, |bytes, length| bytes.checked_mul(*length));
         let is_right = bytes == Some(self.bytes);
         (!is_right).then(|| format!("its dimensions do not make {} bytes", self.bytes))
+    }
+
+    /// A piece in this machine's byte order. None: the piece ends within an element.
+    pub(crate) fn native<'a>(&self, piece: &'a [u8], order: Order) -> Option<Cow<'a, [u8]>> {
+        let dtype = match self.dtype.as_deref() {
+            Some(name) if order != Order::NATIVE => name,
+            _ => return Some(Cow::Borrowed(piece)),
+        };
+        // Halves have no type of their own in messages.
+        let dtype = if dtype == "float16" { DType::UInt16 } else { DType::from_name(dtype)? };
+        let mut native = piece.to_vec();
+        dtype.make_native(order, &mut native);
+        piece.len().is_multiple_of(dtype.size()).then_some(Cow::Owned(native))
     }
 
     /// The first part of the data in workers, which takes the place of a pickle.
@@ -220,6 +235,26 @@ mod tests {
         ] {
             assert!(wrong.problem().is_some(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn pieces_get_the_byte_order_of_this_machine() {
+        let piece = [1, 2, 3, 4, 5, 6, 7, 8];
+        let native = |dtype: Option<&str>, piece: &[u8], order| {
+            shape(dtype, &[], 0).native(piece, order).map(Cow::into_owned)
+        };
+        for dtype in [None, Some("int8"), Some("float16"), Some("float64")] {
+            assert_eq!(native(dtype, &piece, Order::NATIVE).unwrap(), piece, "{dtype:?}");
+        }
+        let foreign = |dtype| native(dtype, &piece, Order::FOREIGN).unwrap();
+        assert_eq!(foreign(None), piece);
+        assert_eq!(foreign(Some("bool")), piece);
+        assert_eq!(foreign(Some("float16")), [2, 1, 4, 3, 6, 5, 8, 7]);
+        assert_eq!(foreign(Some("complex64")), [4, 3, 2, 1, 8, 7, 6, 5]);
+        assert_eq!(foreign(Some("uint64")), [8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(native(Some("int32"), &piece[1..], Order::FOREIGN), None);
+        assert_eq!(native(Some("float16"), &piece[1..], Order::FOREIGN), None);
+        assert!(native(Some("float16"), &piece[1..], Order::NATIVE).is_some());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use gridrpc_agent::NamedData;
 use gridrpc_client::Grid;
 use gridrpc_core::BlobId;
 use gridrpc_sys::safe_path::{UnsafePath, make_folder};
+use gridrpc_wire::Order;
 use thiserror::Error;
 
 use super::record::NamedRecord;
@@ -50,6 +51,9 @@ pub(crate) enum ShareError {
     /// More bytes have come than were announced.
     #[error("more bytes have been sent than were announced")]
     TooLong,
+    /// A piece ends within an element, and has another byte order than this machine.
+    #[error("a piece of the data ends within an element: split it between elements")]
+    Divided,
 }
 
 /// How far an upload is.
@@ -143,6 +147,7 @@ impl NamedStore {
         mut record: NamedRecord,
         most: Limit,
         piece: &[u8],
+        order: Order,
     ) -> Result<Progress, ShareError> {
         let system = |error| self.system(&record.name, error);
         let draw = || -> io::Result<u64> { Ok(u64::from_ne_bytes(gridrpc_sys::random()?)) };
@@ -164,7 +169,7 @@ impl NamedStore {
         let (written, touched) = (0, Instant::now());
         state.uploads.insert(id, Upload { record, file, written, touched });
         drop(state);
-        self.receive(id, piece, true)
+        self.receive(id, piece, order, true)
     }
 
     /// Receives a piece of an upload of this user.
@@ -173,12 +178,19 @@ impl NamedStore {
         user: &str,
         id: u64,
         piece: &[u8],
+        order: Order,
     ) -> Result<Progress, ShareError> {
         let is_own = self.lock().uploads.get(&id).is_some_and(|one| one.record.owner == user);
-        if is_own { self.receive(id, piece, false) } else { Err(ShareError::NoUpload) }
+        if is_own { self.receive(id, piece, order, false) } else { Err(ShareError::NoUpload) }
     }
 
-    fn receive(&self, id: u64, piece: &[u8], is_first: bool) -> Result<Progress, ShareError> {
+    fn receive(
+        &self,
+        id: u64,
+        piece: &[u8],
+        order: Order,
+        is_first: bool,
+    ) -> Result<Progress, ShareError> {
         let system = |name: &str, error| self.system(name, error);
         // Another request for it, or a check meanwhile, finds none.
         let mut upload = self.lock().uploads.remove(&id).ok_or(ShareError::NoUpload)?;
@@ -190,7 +202,8 @@ impl NamedStore {
         if upload.written > upload.record.shape.bytes {
             return Err(ShareError::TooLong);
         }
-        upload.file.file.write_all(piece).map_err(|error| system(&name, error))?;
+        let piece = upload.record.shape.native(piece, order).ok_or(ShareError::Divided)?;
+        upload.file.file.write_all(&piece).map_err(|error| system(&name, error))?;
         if upload.written == upload.record.shape.bytes {
             return self
                 .complete(&upload)
@@ -202,7 +215,7 @@ impl NamedStore {
         Ok(Progress::Upload(id))
     }
 
-    /// Gives complete data its name, in the place of older data. Calls that use that keep it.
+    /// Gives complete data its name, in place of older data. Calls that use that keep it.
     fn complete(&self, upload: &Upload) -> io::Result<NamedRecord> {
         let record = &upload.record;
         upload.file.file.sync_all()?;

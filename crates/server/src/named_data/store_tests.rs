@@ -1,5 +1,6 @@
 //! Tests of the files of named data.
 
+use gridrpc_wire::Order;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -68,7 +69,7 @@ fn record(owner: &str, name: &str, bytes: u64) -> NamedRecord {
 
 fn share(store: &NamedStore, owner: &str, name: &str, data: &[u8]) -> NamedRecord {
     let record = record(owner, name, data.len() as u64);
-    match store.begin(record, Limit::Unlimited, data) {
+    match store.begin(record, Limit::Unlimited, data, Order::NATIVE) {
         Ok(Progress::Complete(record)) => record,
         _ => panic!("it is complete"),
     }
@@ -95,20 +96,22 @@ fn an_upload_has_its_name_when_it_is_complete() {
     let folder = Folder::new();
     let store = folder.open();
     let old = share(&store, "ann", "x", b"old");
-    let Ok(Progress::Upload(id)) = store.begin(record("ann", "x", 6), Limit::Unlimited, b"new")
+    let Ok(Progress::Upload(id)) =
+        store.begin(record("ann", "x", 6), Limit::Unlimited, b"new", Order::NATIVE)
     else {
         panic!("it is not complete");
     };
     assert_eq!(store.find(&role("ann", &[]), "x"), Some(old));
-    assert!(matches!(store.proceed("eve", id, b"bad"), Err(ShareError::NoUpload)));
-    assert!(matches!(store.proceed("ann", id, b"er."), Ok(Progress::Complete(_))));
+    assert!(matches!(store.proceed("eve", id, b"bad", Order::NATIVE), Err(ShareError::NoUpload)));
+    assert!(matches!(store.proceed("ann", id, b"er.", Order::NATIVE), Ok(Progress::Complete(_))));
     assert_eq!(store.find(&role("ann", &[]), "x").unwrap().shape.bytes, 6);
-    let Ok(Progress::Upload(id)) = store.begin(record("ann", "y", 6), Limit::Unlimited, b"new")
+    let Ok(Progress::Upload(id)) =
+        store.begin(record("ann", "y", 6), Limit::Unlimited, b"new", Order::NATIVE)
     else {
         panic!("it is not complete");
     };
-    assert!(matches!(store.proceed("ann", id, b"longer"), Err(ShareError::TooLong)));
-    assert!(store.begin(record("ann", "z", 6), Limit::Unlimited, b"torn").is_ok());
+    assert!(matches!(store.proceed("ann", id, b"longer", Order::NATIVE), Err(ShareError::TooLong)));
+    assert!(store.begin(record("ann", "z", 6), Limit::Unlimited, b"torn", Order::NATIVE).is_ok());
     drop(store);
     // As after a kill.
     fs::write(folder.0.join(".new-torn"), b"half").unwrap();
@@ -123,8 +126,8 @@ fn the_limit_counts_uploads_and_not_what_is_replaced() {
     let most = Limit::At(10_000);
     share(&store, "ann", "x", &[0; 6000]);
     share(&store, "ben", "x", &[0; 6000]);
-    assert!(store.begin(record("ann", "x", 10_000), most, b"").is_ok());
-    let refused = store.begin(record("ann", "y", 1), most, b"");
+    assert!(store.begin(record("ann", "x", 10_000), most, b"", Order::NATIVE).is_ok());
+    let refused = store.begin(record("ann", "y", 1), most, b"", Order::NATIVE);
     let Err(ShareError::Limit { bytes, .. }) = refused else { panic!("there is no room") };
     assert_eq!(bytes, 6000 + 10_000 + LEAST);
 }
@@ -135,7 +138,7 @@ fn old_data_is_removed() {
     let store = folder.open();
     let mut new = record("ann", "x", 1);
     new.until = 5000;
-    assert!(store.begin(new, Limit::Unlimited, b"1").is_ok());
+    assert!(store.begin(new, Limit::Unlimited, b"1", Order::NATIVE).is_ok());
     assert_eq!(store.find(&role("ann", &[]), "x"), None);
     let at = |ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms);
     assert!(store.expire(at(4999)).is_empty());

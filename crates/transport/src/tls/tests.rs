@@ -83,6 +83,32 @@ fn bytes_go_across_encrypted_with_the_fastest_cipher() {
 }
 
 #[test]
+fn what_comes_before_more_goes_together_with_it() {
+    let (agent, client) = pair();
+    agent.set_blocking(false).unwrap();
+    client.set_blocking(false).unwrap();
+    let mut place = vec![0; 2 * AHEAD];
+    assert_eq!(agent.send_before(b"head", &[]).unwrap(), 4);
+    thread::sleep(Duration::from_millis(20));
+    let nothing = client.receive_into(&mut place).unwrap_err();
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    assert_eq!(agent.send(&vec![7; 2 * AHEAD], &[]).unwrap(), AHEAD, "whole records");
+    // Too much to wait, and nothing that follows.
+    assert_eq!(agent.send_before(&[8; BEFORE + 1], &[]).unwrap(), BEFORE + 1);
+    assert_eq!(agent.send_before(b"tail", &[]).unwrap(), 4);
+    assert!(agent.flush().unwrap());
+    let mut come = Vec::new();
+    while come.len() < 4 + AHEAD + BEFORE + 1 + 4 {
+        wait(&client);
+        let count = client.receive_into(&mut place).unwrap();
+        come.extend_from_slice(&place[..count]);
+    }
+    let expected = [b"head", &*vec![7; AHEAD], &*vec![8; BEFORE + 1], b"tail"].concat();
+    assert!(come == expected, "{} bytes came", come.len());
+    assert!(agent.send_before(b"x", &[0]).is_err());
+}
+
+#[test]
 fn a_socket_that_does_not_block_says_so() {
     let (agent, client) = pair();
     agent.set_blocking(false).unwrap();
@@ -216,7 +242,7 @@ fn each_side_takes_only_the_certificate_it_knows() {
     let (agent, client) = ends(&keys, &ticket);
     let (first, second) = shake_hands(&agent, &client);
     assert_eq!(second.unwrap_err().kind(), io::ErrorKind::InvalidData);
-    // To the agent all seems well at first; it is told later.
+    // To the agent all seems well at first; the error comes later.
     first.unwrap();
     let error = agent.receive_into(&mut [0]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);

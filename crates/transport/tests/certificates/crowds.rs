@@ -1,4 +1,4 @@
-//! Thousands of connections that do not complete the handshake, while users go on unharmed.
+//! Thousands of connections that do not complete the handshake, while users continue unharmed.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -45,7 +45,7 @@ fn raise_descriptor_limit() -> usize {
 /// The beginning of a handshake: a record of TLS with a ClientHello that is not complete.
 const HELLO: [u8; 11] = [22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3];
 
-/// How an attacker goes on.
+/// How an attacker continues.
 #[derive(Clone, Copy)]
 enum Attack {
     /// Sends nothing.

@@ -160,6 +160,13 @@ impl<'a> Message<'a> {
                 secret: r.secret()?,
                 addresses: r.texts("addresses")?,
             },
+            Kind::PassResult => Message::PassResult {
+                call: r.u64("call")?,
+                blob: r.u64("blob")?,
+                to: r.u32("host")?,
+                secret: r.secret()?,
+                addresses: r.texts("addresses")?,
+            },
             Kind::Expect => Message::Expect { blob: r.u64("blob")?, secret: r.secret()? },
             Kind::KeepResult => Message::KeepResult { call: r.u64("call")? },
             Kind::FetchResult => Message::FetchResult { call: r.u64("call")? },
@@ -167,6 +174,13 @@ impl<'a> Message<'a> {
                 Message::KeptResult { call: r.u64("call")?, sections: r.sections()? }
             }
             Kind::DropResult => Message::DropResult { call: r.u64("call")? },
+            Kind::Detach => Message::Detach { call: r.u64("call")? },
+            Kind::Detached => Message::Detached { call: r.u64("call")?, id: r.text("id")? },
+            Kind::NotDetached => Message::NotDetached {
+                call: r.u64("call")?,
+                error: r.text("error")?,
+                message: r.text("message")?,
+            },
             Kind::Missing => Message::Missing { blob: r.u64("blob")? },
             Kind::NotPassed => Message::NotPassed { blob: r.u64("blob")?, to: r.u32("host")? },
             Kind::Module => Message::Module {

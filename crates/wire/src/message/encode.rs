@@ -198,13 +198,30 @@ impl Message<'_> {
                 w.out.extend_from_slice(secret);
                 w.texts(addresses)?;
             }
+            Message::PassResult { call, blob, to, secret, addresses } => {
+                w.u64(*call);
+                w.u64(*blob);
+                w.u32(*to);
+                w.out.extend_from_slice(secret);
+                w.texts(addresses)?;
+            }
             Message::Expect { blob, secret } => {
                 w.u64(*blob);
                 w.out.extend_from_slice(secret);
             }
             Message::KeepResult { call }
             | Message::FetchResult { call }
-            | Message::DropResult { call } => w.u64(*call),
+            | Message::DropResult { call }
+            | Message::Detach { call } => w.u64(*call),
+            Message::Detached { call, id } => {
+                w.u64(*call);
+                w.text(id)?;
+            }
+            Message::NotDetached { call, error, message } => {
+                w.u64(*call);
+                w.prose(error);
+                w.prose(message);
+            }
             Message::KeptResult { call, sections } => {
                 w.u64(*call);
                 w.sections(sections)?;

@@ -88,6 +88,9 @@ pub struct Prepare<'a> {
     pub libraries: Vec<&'a str>,
 }
 
+/// Number of the ping of an agent that takes no more calls. Its answer follows the last call of the client.
+pub const PARTING: u64 = u64::MAX;
+
 /// A message, borrowed from its frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -397,6 +400,40 @@ pub enum Message<'a> {
         /// The call of the result.
         call: u64,
     },
+    /// Client to server: keep this call as a detached one, even if it runs already.
+    Detach {
+        /// The call.
+        call: u64,
+    },
+    /// Server to client: the call is a detached one now, and has no other answer.
+    Detached {
+        /// The call.
+        call: u64,
+        /// The id of the detached call.
+        id: &'a str,
+    },
+    /// Server to client: the call cannot be detached. Its answer follows as usual.
+    NotDetached {
+        /// The call.
+        call: u64,
+        /// Name of the error, as in a `Failure`.
+        error: &'a str,
+        /// Message for people.
+        message: &'a str,
+    },
+    /// Client to agent: send a kept result to another agent, as shared data.
+    PassResult {
+        /// The call of the result.
+        call: u64,
+        /// The number that it has there as shared data.
+        blob: u64,
+        /// The client's number of the other host.
+        to: u32,
+        /// Secret that admits this agent to the other one, once.
+        secret: [u8; SECRET],
+        /// Addresses of the other agent, `host:port`.
+        addresses: Vec<&'a str>,
+    },
     /// Agent to client: shared data has not arrived from another agent, and will not.
     Missing {
         /// The data's number.
@@ -499,7 +536,11 @@ impl Message<'_> {
             Message::FetchResult { .. } => Kind::FetchResult,
             Message::KeptResult { .. } => Kind::KeptResult,
             Message::DropResult { .. } => Kind::DropResult,
+            Message::Detach { .. } => Kind::Detach,
+            Message::Detached { .. } => Kind::Detached,
+            Message::NotDetached { .. } => Kind::NotDetached,
             Message::Pass { .. } => Kind::Pass,
+            Message::PassResult { .. } => Kind::PassResult,
             Message::Expect { .. } => Kind::Expect,
             Message::Missing { .. } => Kind::Missing,
             Message::NotPassed { .. } => Kind::NotPassed,

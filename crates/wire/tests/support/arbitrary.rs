@@ -155,6 +155,15 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         );
     let pass = (any::<u64>(), any::<u32>(), any::<[u8; 32]>(), texts())
         .prop_map(|(blob, to, secret, addresses)| Message::Pass { blob, to, secret, addresses });
+    let pass_result = (any::<[u64; 2]>(), any::<u32>(), any::<[u8; 32]>(), texts()).prop_map(
+        |([call, blob], to, secret, addresses)| Message::PassResult {
+            call,
+            blob,
+            to,
+            secret,
+            addresses,
+        },
+    );
     let lists = (texts(), texts(), texts(), texts(), texts());
     let serve = (
         (any::<u8>(), 0..=2_u8),
@@ -235,8 +244,10 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         any::<u64>().prop_map(|call| Message::KeepResult { call }),
         any::<u64>().prop_map(|call| Message::FetchResult { call }),
         any::<u64>().prop_map(|call| Message::DropResult { call }),
+        any::<u64>().prop_map(|call| Message::Detach { call }),
         (any::<u64>(), any::<u32>()).prop_map(|(blob, to)| Message::NotPassed { blob, to }),
         pass,
+        pass_result,
     ];
     let asked = prop_oneof![examine, echo, echoed, kept];
     prop_oneof![join, serve, call, ended, reserved, module, output, asked, small]

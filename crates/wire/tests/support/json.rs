@@ -1,4 +1,4 @@
-//! Messages and values from the JSON of the test vectors; described in docs/wire-format.md.
+//! Messages and values from the JSON of the test vectors; described in docs/developers/wire-format.md.
 //!
 //! Panics with the field's name when something is not as described. What messages borrow is
 //! leaked: the vectors are few and small, and the process is short-lived.
@@ -137,6 +137,13 @@ pub fn message(json: &Json) -> Message<'static> {
             secret: object.bytes("secret").try_into().expect("32 bytes"),
             addresses: object.texts("addresses"),
         },
+        "PassResult" => Message::PassResult {
+            call: object.int("call"),
+            blob: object.int("blob"),
+            to: object.int("to"),
+            secret: object.bytes("secret").try_into().expect("32 bytes"),
+            addresses: object.texts("addresses"),
+        },
         "Expect" => Message::Expect {
             blob: object.int("blob"),
             secret: object.bytes("secret").try_into().expect("32 bytes"),
@@ -215,6 +222,13 @@ pub fn message(json: &Json) -> Message<'static> {
             Message::KeptResult { call: object.int("call"), sections: object.sections() }
         }
         "DropResult" => Message::DropResult { call: object.int("call") },
+        "Detach" => Message::Detach { call: object.int("call") },
+        "Detached" => Message::Detached { call: object.int("call"), id: object.text("id") },
+        "NotDetached" => Message::NotDetached {
+            call: object.int("call"),
+            error: object.text("error"),
+            message: object.text("message"),
+        },
         "Retract" => Message::Retract { calls: object.ints("calls") },
         "Retracted" => Message::Retracted { calls: object.ints("calls") },
         "Module" => Message::Module {

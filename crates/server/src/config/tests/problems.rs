@@ -14,7 +14,7 @@ fn of_table(table: &str, line: &str) -> String {
 }
 
 #[test]
-fn all_is_told_at_once() {
+fn all_is_reported_at_once() {
     let text = "\
 [server]
 name = ''

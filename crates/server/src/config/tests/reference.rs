@@ -119,7 +119,7 @@ fn its_example_is_read() {
 }
 
 #[test]
-fn its_problems_are_told_so() {
+fn its_problems_are_reported_so() {
     let problems = read(blocks("toml")[1], "wrong.toml", &defaults()).unwrap_err().to_string();
     assert_eq!(format!("{problems}\n"), blocks("text")[0]);
 }

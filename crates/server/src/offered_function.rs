@@ -1,0 +1,99 @@
+//! A function that the server offers to one user, and how its calls begin.
+
+use std::sync::Arc;
+
+use gridrpc_agent::{Denied, Offered, Target};
+use gridrpc_core::CallOptions;
+use gridrpc_wire::{RemoteError, TraceContext};
+
+use crate::caller::{AccessError, Caller, denied};
+use crate::catalogue::{Code, OfferedModule};
+use crate::config::{Cores, Policy};
+use crate::pools::PoolError;
+
+/// A function that the server offers to a user.
+#[derive(Debug)]
+pub(crate) struct OfferedFunction {
+    pub(crate) caller: Arc<Caller>,
+    /// `module/function`.
+    pub(crate) name: Arc<str>,
+    /// The interface that the client knows; none: it has not asked for one.
+    pub(crate) hash: Option<String>,
+    /// Whether it is a method of a Python class.
+    pub(crate) is_method: bool,
+}
+
+impl Offered for OfferedFunction {
+    fn needs_object(&self) -> bool {
+        self.is_method
+    }
+
+    fn begin(&self, bytes: u64, trace: Option<TraceContext>) -> Result<Target, Denied> {
+        Ok(self.begin_call(bytes, trace)?.1)
+    }
+}
+
+impl OfferedFunction {
+    /// Begins a call with this many bytes of arguments. `trace`: the client's span. Returns the version of the module
+    /// that it runs, and where.
+    pub(crate) fn begin_call(
+        &self,
+        bytes: u64,
+        trace: Option<TraceContext>,
+    ) -> Result<(Arc<OfferedModule>, Target), AccessError> {
+        let Caller { shared, user, role, .. } = &*self.caller;
+        let (module, function) = self.caller.module_of(&self.name)?;
+        if let (Some(known), Code::Library { hash, .. }) = (&self.hash, &module.code)
+            && known != hash
+        {
+            let message =
+                format!("the interface of `{}` has changed on {}", self.name, shared.name());
+            return Err(denied(RemoteError::InterfaceChanged, message));
+        }
+        let settings = &module.settings;
+        if let Some(most) = settings.most_queued
+            && module.is_full(shared.pools.common_workers())
+        {
+            let alive = module.alive();
+            let message = format!(
+                "the queue of module `{}` is full: {alive} calls run or wait, of at most {most} that wait; try again \
+                 when calls have ended",
+                module.name
+            );
+            return Err(denied(RemoteError::LimitReached, message));
+        }
+        let unavailable = |error: PoolError| {
+            let message = format!("module `{}` is not available: {error}", module.name);
+            denied(RemoteError::ModuleError, message)
+        };
+        let pool = shared.pools.of(&module, user).map_err(unavailable)?;
+        let place = pool.place(&module, function, user, role.weight);
+        let place = place.map_err(|error| unavailable(error.into()))?;
+        let workers = place.grid.workers().max(1);
+        let cores = match settings.cores {
+            Cores::One => 1,
+            Cores::All => workers,
+            Cores::Count(count) => count.min(workers),
+        };
+        let priority = if settings.policy == Policy::Priority { role.priority } else { 0 };
+        let threads = if cores > 1 { cores } else { 0 };
+        let options = CallOptions {
+            cores,
+            threads,
+            priority,
+            run_limit: settings.wall_time,
+            cpu_limit: settings.cpu_time,
+            ..CallOptions::DEFAULT
+        };
+        let permit = self.caller.permit(&self.name, Some(Arc::clone(&module)), bytes, cores)?;
+        let target = Target {
+            grid: place.grid,
+            function: place.function,
+            owner: place.owner,
+            options,
+            permit: Some(permit.traced(trace)),
+            uses_memory: self.caller.owns_server || settings.is_isolated(),
+        };
+        Ok((module, target))
+    }
+}
