@@ -97,7 +97,7 @@ enum CaCommand {
     },
     /// Install your certificate next to your private key
     Install {
-        /// What the authority has sent you
+        /// The certificate that the authority sent you
         #[arg(required = true, value_name = "CERTIFICATE")]
         files: Vec<PathBuf>,
         /// The folder with key.pem [default: $GRIDRPC_CREDENTIALS, else $XDG_CONFIG_HOME/gridrpc/credentials]
@@ -130,7 +130,7 @@ enum CaCommand {
     },
     /// Make your private key, and get your certificate for a token
     Enroll {
-        /// What the owner of the authority has sent you; `-` reads it from standard input
+        /// The token that the owner of the authority sent you; `-` reads it from standard input
         token: String,
         /// Your user name; refuse a token that is for another user
         #[arg(long)]

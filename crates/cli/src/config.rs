@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_installed_is_told() {
+    fn what_is_not_installed_is_reported() {
         let prefix = Folder::new("nothing");
         let error = words(&prefix.0, wanted(&["--libs"])).expect_err("nothing is there");
         assert!(error.to_string().contains("include/grpc.h"), "{error}");

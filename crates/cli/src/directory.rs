@@ -51,7 +51,7 @@ enum Command {
         /// Group of the users who may announce servers [default: all users]
         #[arg(long, value_name = "GROUP", requires = "credentials")]
         announcers: Option<String>,
-        /// Let everyone read, also without a certificate
+        /// Let everyone read, even without a certificate
         #[arg(long)]
         public: bool,
         #[command(flatten)]
@@ -107,10 +107,10 @@ enum Command {
 /// The etcd that directories share.
 #[derive(Debug, Args)]
 struct Etcd {
-    /// URLs of the members of etcd by which directories share announcements [default: none, the directory stands alone]
+    /// URLs of the members of an etcd that directories share announcements through [default: none]
     #[arg(long = "etcd", value_name = "URL,...", value_delimiter = ',')]
     members: Vec<EtcdMember>,
-    /// What the keys in etcd begin with
+    /// Prefix of the keys in etcd
     #[arg(
         long = "etcd-prefix",
         value_name = "KEY",

@@ -77,10 +77,10 @@ enum Command {
         /// The linker to use instead of the file's or the usual one
         #[arg(long)]
         linker: Option<String>,
-        /// The arguments have what the file says of options, objects and libraries
+        /// Options, objects and libraries come from the arguments instead of the file
         #[arg(long, hide = true)]
         flags_given: bool,
-        /// The file was made of another one; the makefile is to remove it in the end
+        /// The file is generated; the makefile removes it at the end
         #[arg(long, hide = true, requires = "makefile")]
         made: bool,
         /// Further arguments for the compiler and the linker, behind `--`
@@ -138,34 +138,34 @@ enum Command {
     /// Starts an agent on each host as a grid would, all at once, examines the host, measures the connection, and
     /// starts workers. Problems are printed with what to do about them; the exit status is 0 if there are none.
     Doctor(doctor::command::Options),
-    /// Start native workers for a client; not for direct use
+    /// Start native workers for a client (internal)
     #[command(hide = true)]
     Spawner,
-    /// Run functions as one of several ranks of MPI; not for direct use
+    /// Run functions as one of several MPI ranks (internal)
     #[command(hide = true)]
     Rank {
-        /// Where the worker listens that has had it started
+        /// Socket of the worker that started it
         place: PathBuf,
     },
     /// Run workers on this host for a client elsewhere; launchers start it
     ///
     /// The agent reads one line from standard input, the ticket that the client has made for it. It then connects
-    /// to the client, runs workers, and ends when the client needs them no more or is gone.
+    /// to the client, runs workers, and ends when the client no longer needs them or is gone.
     Agent {
         /// Read the ticket from FILE instead, and remove FILE
         #[arg(long, value_name = "FILE")]
         ticket: Option<PathBuf>,
-        /// How long to wait for FILE, if it is not there yet
+        /// How long to wait for a missing FILE
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         patience: u64,
-        /// How many processors to use, if not all of the host
+        /// Number of processors to use [default: all of the host]
         #[arg(long, value_name = "N")]
         processors: Option<usize>,
     },
     /// Keep a grid and results on this machine under a name, for Python programs that come and go
     ///
     /// `gridrpc session start NAME --config grid.toml --limit 8h` starts a process that holds the grid; programs
-    /// attach to it by name, and their maps go on while they are away. `list`, `show NAME` and `stop NAME` look
+    /// attach to it by name, and their maps continue while they are away. `list`, `show NAME` and `stop NAME` look
     /// after it.
     Session(session::Options),
     /// Offer functions to many users, on this machine or on a cluster behind it
@@ -336,7 +336,7 @@ fn register(file: &std::path::Path) -> Result<String, Failure> {
     let (name, before) = catalogue::register(file)?;
     let mut text = format!("registered module {name}\n");
     if let Some(before) = before {
-        let _ = writeln!(text, "in the place of {}", before.display());
+        let _ = writeln!(text, "in place of {}", before.display());
     }
     Ok(text)
 }

@@ -73,14 +73,14 @@ enum Command {
         /// The module's file
         file: PathBuf,
     },
-    /// Offer a module no more that was added
+    /// Remove a module that was added
     Remove {
         /// The module's name
         module: String,
     },
     /// Make an API token for a user of the Open Inference Protocol, and print it
     ///
-    /// The server keeps only its hash: nobody can print it again. It holds at once.
+    /// The server stores only its hash, so it cannot be printed again. It is valid at once.
     Token {
         /// The user's name
         user: String,
@@ -99,6 +99,25 @@ enum Command {
         /// Print all values as JSON
         #[arg(long, conflicts_with = "revoke")]
         json: bool,
+    },
+    /// Cancel calls that wait or run: those with these ids, of a user, of a function, or all
+    ///
+    /// Callers get the error CallCancelled. A call that still runs after a grace period loses its worker. Root and the
+    /// user of the server cancel calls of all users, and other users of this machine their own.
+    #[command(group = clap::ArgGroup::new("calls").required(true).multiple(true))]
+    Cancel {
+        /// Ids of detached calls
+        #[arg(value_name = "ID", group = "calls", conflicts_with_all = ["user", "function", "all"])]
+        ids: Vec<String>,
+        /// All calls of this user
+        #[arg(long, group = "calls")]
+        user: Option<String>,
+        /// All calls of this function, such as module/function
+        #[arg(long, group = "calls")]
+        function: Option<String>,
+        /// All calls
+        #[arg(long, group = "calls", conflicts_with_all = ["user", "function"])]
+        all: bool,
     },
     /// Take no new calls, and let those that have begun finish
     Drain {
@@ -223,6 +242,12 @@ pub fn run(options: &Options) -> Result<String, CommandError> {
             let tokens = control.ask("tokens", "")?;
             Ok(if *json { format!("{tokens:#}\n") } else { tokens_text(&tokens) })
         }
+        Command::Cancel { ids, user, function, .. } => {
+            // The ids that programs have are URLs with the address of the server.
+            let ids: Vec<&str> = ids.iter().filter_map(|id| id.rsplit('/').next()).collect();
+            let requested = json!({ "ids": ids, "user": user, "function": function });
+            cancelled_text(&control.ask("cancel-calls", &requested.to_string())?)
+        }
         Command::Drain { wait, timeout } => {
             let limit = timeout.map(Duration::from_secs);
             let started = Instant::now();
@@ -336,7 +361,7 @@ impl Control<'_> {
         let until = Some(Instant::now() + ANSWER);
         let sections = vec![argument.as_bytes().to_vec()];
         let answer = self.connect()?.request(name, sections, until, &mut || false)?;
-        let text = answer.first().map_or(&[][..], Vec::as_slice);
+        let text = answer.sections.first().map_or(&[][..], Vec::as_slice);
         serde_json::from_slice(text).map_err(|error| {
             CommandError::Refused(format!("the server's answer is not JSON: {error}"))
         })
@@ -381,6 +406,30 @@ fn list_text(list: &Value) -> String {
         let _ = writeln!(lines, "{}", line.trim_end());
         lines
     })
+}
+
+/// What has been cancelled. Calls that have not been found are an error.
+fn cancelled_text(answer: &Value) -> Result<String, CommandError> {
+    let cancelled = count(answer, "cancelled");
+    let calls = |number: u64| format!("{number} call{}", if number == 1 { "" } else { "s" });
+    let unknown = answer["unknown"].as_array().map_or(&[][..], Vec::as_slice);
+    let unknown: Vec<&str> = unknown.iter().filter_map(Value::as_str).collect();
+    if !unknown.is_empty() {
+        return Err(CommandError::Refused(format!(
+            "{} cancelled; no detached call that waits or runs has the id {}",
+            calls(cancelled),
+            unknown.join(", "),
+        )));
+    }
+    let left = count(answer, "left");
+    let left = match left {
+        0 => String::new(),
+        _ => format!(
+            "; {} left: a queue with the policy fifo or priority does not tell users apart, so root or the user of the server cancels by --function",
+            calls(left)
+        ),
+    };
+    Ok(format!("{} cancelled{left}\n", calls(cancelled)))
 }
 
 fn tokens_text(tokens: &Value) -> String {

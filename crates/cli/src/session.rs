@@ -8,11 +8,11 @@ use std::process::Command;
 use clap::Args;
 use thiserror::Error;
 
-/// What the Python program is told.
+/// Arguments of the Python program.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub struct Options {
-    /// start, list, show or stop, and what belongs to it; `--help` tells more
+    /// start, list, show, cancel or stop, and their options; see `--help`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     words: Vec<OsString>,
 }

@@ -24,7 +24,7 @@ fn chunk(items: u32) -> Chunk {
 
 /// The result: the number of items that have run, the values, and the columns.
 fn returned(outcome: Outcome) -> (u32, Vec<Value>, Vec<Vec<u8>>) {
-    let Outcome::Returned(sections) = outcome else { panic!("{outcome:?}") };
+    let Outcome::Returned(sections, _) = outcome else { panic!("{outcome:?}") };
     let (chunk, values) = Chunk::decode(sections[0].bytes(), Order::NATIVE).unwrap();
     assert_eq!(chunk.limit, 0);
     let columns = sections[1..].iter().map(|section| section.bytes().to_vec()).collect();

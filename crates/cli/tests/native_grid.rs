@@ -85,12 +85,12 @@ fn a_deadline_ends_the_call_and_its_worker() {
     assert!(start.elapsed() < Duration::from_secs(5));
     assert!(matches!(
         outcome(&submit(&grid, &sleep, &[Value::Float(0.0)], &[])),
-        Outcome::Returned(_)
+        Outcome::Returned(..)
     ));
 }
 
 #[test]
-fn what_a_worker_cannot_run_is_told() {
+fn what_a_worker_cannot_run_is_reported() {
     let grid = open(1);
     let path = module().clone().into_os_string().into_encoded_bytes();
     let gone = b"/nonexistent/module.so".to_vec();
@@ -164,7 +164,7 @@ fn no_wake_up_is_lost_when_many_threads_wait() {
                     // Half of them read answers themselves, the others are notified.
                     let ended =
                         if thread % 2 == 0 { waiter.wait(&call, WAIT) } else { call.wait(WAIT) };
-                    assert!(ended, "thread {thread} waits for ever in round {round}");
+                    assert!(ended, "thread {thread} waits forever in round {round}");
                     if thread == 0 && round % 500 == 0 {
                         // Long enough for the grid's own thread to take over.
                         std::thread::sleep(Duration::from_millis(5));
@@ -178,7 +178,7 @@ fn no_wake_up_is_lost_when_many_threads_wait() {
 
 /// The memory of its worker into which a function has written.
 fn output_of(call: &Call) -> Borrowed {
-    let Outcome::Returned(sections) = outcome(call) else { panic!("it did not return") };
+    let Outcome::Returned(sections, _) = outcome(call) else { panic!("it did not return") };
     let shared = sections.into_iter().find_map(|section| match section {
         Incoming::Shared(stretch) => Some(stretch),
         _ => None,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gridrpc_link::payload::{Incoming, divide, section_bytes};
 use gridrpc_link::{LinkError, Outbound, Received, Receiver, Socket};
-use gridrpc_wire::{FunctionForm, HostCall, Message};
+use gridrpc_wire::{FunctionForm, HostCall, Message, Order};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use thiserror::Error;
 
@@ -29,6 +29,22 @@ pub struct RequestError {
     pub trace: String,
     /// The pickled exception and its buffers; may be empty.
     pub sections: Vec<Vec<u8>>,
+}
+
+/// Sections of a request or of its answer, and the byte order of the numbers in them.
+#[derive(Clone, Debug)]
+pub struct RequestSections {
+    /// The sections.
+    pub sections: Vec<Vec<u8>>,
+    /// Their byte order.
+    pub order: Order,
+}
+
+impl From<Vec<Vec<u8>>> for RequestSections {
+    /// In this machine's byte order.
+    fn from(sections: Vec<Vec<u8>>) -> RequestSections {
+        RequestSections { sections, order: Order::NATIVE }
+    }
 }
 
 /// Why a request has no answer.
@@ -68,7 +84,7 @@ pub struct DaemonConnection {
 }
 
 /// The answer to a request.
-type Answer = Result<Vec<Vec<u8>>, RequestError>;
+type Answer = Result<RequestSections, RequestError>;
 
 impl DaemonConnection {
     /// Uses a connected socket, and waits until the daemon has greeted. `most`: longest message of the daemon, bytes.
@@ -105,10 +121,11 @@ impl DaemonConnection {
     pub fn request(
         &mut self,
         name: &str,
-        sections: Vec<Vec<u8>>,
+        sections: impl Into<RequestSections>,
         until: Option<Instant>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<Vec<u8>>, AskError> {
+    ) -> Result<RequestSections, AskError> {
+        let RequestSections { sections, order } = sections.into();
         let wrong = |error| AskError::Link(LinkError::Wire(error));
         let next = self.names.len() as u32;
         let function = *self.names.entry(name.to_owned()).or_insert(next);
@@ -123,13 +140,14 @@ impl DaemonConnection {
         let (on, idempotent, blobs) = (u32::MAX, false, Vec::new());
         let message =
             Message::HostCall(HostCall { call, function, on, idempotent, blobs, sections });
-        self.up.push_with(&message, streams).map_err(wrong)?;
+        self.up.push_in(order, &message, streams).map_err(wrong)?;
         self.up.flush();
         let answer = self.receive(until, interrupted, |received| {
-            let Received { message, streams, .. } = received;
+            let Received { message, order, streams, .. } = received;
             Ok(match message {
                 Message::Reply { call: of, ref sections, .. } if of == call => {
-                    Some(Ok(section_bytes(sections, streams)))
+                    let sections = section_bytes(sections, streams);
+                    Some(Ok(RequestSections { sections, order }))
                 }
                 Message::Failure { call: of, error, message, trace, ref sections, .. }
                     if of == call =>

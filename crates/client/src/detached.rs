@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use gridrpc_core::End;
 use gridrpc_link::payload::Incoming;
-use gridrpc_wire::RemoteError;
+use gridrpc_wire::{Order, RemoteError};
 use serde::Deserialize;
 use thiserror::Error;
 
 use crate::call::{Call, Outcome};
-use crate::daemon_connection::{AskError, DaemonConnection, MAX_ANSWER, RequestError};
+use crate::daemon_connection::{
+    AskError, DaemonConnection, MAX_ANSWER, RequestError, RequestSections,
+};
 
 use crate::server_access::{ServerAccess, ServerUnreachable};
 use crate::server_catalogue::ServerCatalogue;
@@ -89,6 +91,9 @@ pub struct DetachedCall {
     /// Values of its arguments, if they were requested.
     #[serde(skip)]
     pub values: Vec<u8>,
+    /// Their byte order.
+    #[serde(skip)]
+    pub order: Order,
 }
 
 /// The URL of the server of a detached call.
@@ -119,9 +124,10 @@ impl ServerCatalogue {
         &self,
         function: &str,
         idempotent: bool,
-        arguments: Vec<Vec<u8>>,
+        arguments: RequestSections,
         interrupted: Interrupted<'_>,
     ) -> Result<String, DetachedError> {
+        let RequestSections { sections: arguments, order } = arguments;
         let bytes = arguments.iter().map(|section| section.len() as u64).sum();
         if bytes > MAX_REQUEST {
             return Err(DetachedError::TooLarge { bytes });
@@ -129,6 +135,7 @@ impl ServerCatalogue {
         let again: &[u8] = if idempotent { b"1" } else { b"" };
         let mut sections = vec![function.as_bytes().to_vec(), again.to_vec()];
         sections.extend(arguments);
+        let sections = RequestSections { sections, order };
         let number = self.ask_for_text("detach", sections, interrupted)?;
         Ok(self.id_of(&number))
     }
@@ -142,12 +149,13 @@ impl ServerCatalogue {
         id: &str,
         interrupted: Interrupted<'_>,
     ) -> Result<DetachedCall, DetachedError> {
-        let answer = self.ask("call", vec![number_of(id).into()], interrupted)?;
-        let mut answer = answer.into_iter();
+        let answer = self.ask("call", vec![number_of(id).as_bytes().to_vec()], interrupted)?;
+        let RequestSections { sections, order } = answer;
+        let mut answer = sections.into_iter();
         let described = answer.next().unwrap_or_default();
         let mut call: DetachedCall = serde_json::from_slice(&described)
             .map_err(|error| self.makes_no_sense(error.to_string()))?;
-        call.values = answer.next().unwrap_or_default();
+        (call.values, call.order) = (answer.next().unwrap_or_default(), order);
         call.id = self.id_of(&call.id);
         Ok(call)
     }
@@ -160,7 +168,7 @@ impl ServerCatalogue {
         &self,
         interrupted: Interrupted<'_>,
     ) -> Result<Vec<DetachedCall>, DetachedError> {
-        let described = self.ask_for_text("calls", Vec::new(), interrupted)?;
+        let described = self.ask_for_text("calls", vec![], interrupted)?;
         let mut calls: Vec<DetachedCall> = serde_json::from_str(&described)
             .map_err(|error| self.makes_no_sense(error.to_string()))?;
         calls.iter_mut().for_each(|call| call.id = self.id_of(&call.id));
@@ -180,7 +188,7 @@ impl ServerCatalogue {
         Ok(self.ask_for_text("cancel", vec![number], interrupted)? == "1")
     }
 
-    fn id_of(&self, number: &str) -> String {
+    pub(crate) fn id_of(&self, number: &str) -> String {
         format!("{}{IN_ID}{number}", self.access.address.url())
     }
 
@@ -191,19 +199,19 @@ impl ServerCatalogue {
     pub(crate) fn ask_for_text(
         &self,
         name: &str,
-        sections: Vec<Vec<u8>>,
+        sections: impl Into<RequestSections>,
         interrupted: Interrupted<'_>,
     ) -> Result<String, DetachedError> {
-        let answer = self.ask(name, sections, interrupted)?.into_iter().next();
+        let answer = self.ask(name, sections, interrupted)?.sections.into_iter().next();
         String::from_utf8(answer.unwrap_or_default()).map_err(|_| self.makes_no_sense("no UTF-8"))
     }
 
     pub(crate) fn ask(
         &self,
         name: &str,
-        sections: Vec<Vec<u8>>,
+        sections: impl Into<RequestSections>,
         interrupted: Interrupted<'_>,
-    ) -> Result<Vec<Vec<u8>>, DetachedError> {
+    ) -> Result<RequestSections, DetachedError> {
         let mut connection = self.connect(interrupted)?;
         let until = Some(Instant::now() + PATIENCE);
         let answered = connection.request(name, sections, until, interrupted);
@@ -381,16 +389,16 @@ impl DetachedWatcher {
             None => self.server.connect(&mut || self.lock().is_closed)?,
         };
         let until = Some(Instant::now() + PATIENCE);
-        let sections = vec![numbers.join("\n").into_bytes(), WAIT.into()];
+        let sections: Vec<Vec<u8>> = vec![numbers.join("\n").into_bytes(), WAIT.into()];
         let answer = connection
             .request("wait", sections, until, &mut interrupted)
             .map_err(|error| self.server.unanswered(error))?;
-        let ended = answer.into_iter().next().unwrap_or_default();
+        let ended = answer.sections.into_iter().next().unwrap_or_default();
         let ended = String::from_utf8_lossy(&ended).into_owned();
         for number in ended.lines() {
             let until = Some(Instant::now() + PATIENCE);
             let closed = &mut || self.lock().is_closed;
-            match connection.request("result", vec![number.into()], until, closed) {
+            match connection.request("result", vec![number.as_bytes().to_vec()], until, closed) {
                 Ok(sections) => self.end(number, Ok(sections)),
                 Err(AskError::Failed(failure)) => self.end(number, Err(failure)),
                 Err(error) => return Err(self.server.unanswered(error)),
@@ -401,15 +409,18 @@ impl DetachedWatcher {
     }
 
     /// Ends what waits for a call.
-    fn end(&self, number: &str, answer: Result<Vec<Vec<u8>>, RequestError>) {
+    fn end(&self, number: &str, answer: Result<RequestSections, RequestError>) {
         let calls = self.lock().calls.remove(number).unwrap_or_default();
         for call in calls.iter().filter_map(Weak::upgrade) {
             let bytes =
                 |sections: Vec<Vec<u8>>| sections.into_iter().map(Incoming::Bytes).collect();
             let outcome = match answer.clone() {
-                Ok(sections) => Outcome::Returned(bytes(sections)),
+                Ok(RequestSections { sections, order }) => {
+                    Outcome::Returned(bytes(sections), order)
+                }
                 Err(RequestError { error, message, trace, sections }) => {
-                    Outcome::Raised { error, message, trace, sections: bytes(sections) }
+                    let (sections, order) = (bytes(sections), Order::NATIVE);
+                    Outcome::Raised { error, message, trace, sections, order }
                 }
             };
             self.finish(&call, outcome);

@@ -29,12 +29,15 @@ mod trust;
 mod wakeup;
 
 pub use call::{
-    Call, CallbackHandler, Callbacks, Dependency, Hold, LostItems, Outcome, Profile, Watch, Watcher,
+    Call, CallbackHandler, Callbacks, Dependency, Hold, LostItems, Outcome, Profile, ResultArray,
+    Watch, Watcher,
 };
 pub use call::{loss_from_the_wire, loss_on_the_wire};
 pub use common::request::{Request, SubmitError};
 pub use config::{Config, HostGroups, Launch, Preload, Preparation, PythonWorkers, RemoteWorkers};
-pub use daemon_connection::{AskError, DaemonConnection, MAX_ANSWER, RequestError};
+pub use daemon_connection::{
+    AskError, DaemonConnection, MAX_ANSWER, RequestError, RequestSections,
+};
 pub use detached::{DetachedCall, DetachedError, server_of_detached};
 pub use error::GridError;
 pub use function::FunctionRef;
@@ -51,6 +54,6 @@ pub use parent::Parent;
 pub use reactor::spawner::Forked;
 pub use server_access::{ServerAccess, ServerUnreachable};
 pub use server_catalogue::{ServerCatalogue, ServerCatalogueError, ServerFunction};
-pub use server_module::ServerModule;
+pub use server_module::{CallLimits, ServerModule};
 pub use shared::SharedData;
 pub use trust::Code;

@@ -62,7 +62,7 @@ impl ServerCatalogue {
             let answer = connection
                 .request(request, sections, until, interrupted)
                 .map_err(|error| self.unanswered(error))?;
-            let answer = answer.into_iter().next().unwrap_or_default();
+            let answer = answer.sections.into_iter().next().unwrap_or_default();
             let parsed: UploadAnswer = self.parsed(&answer)?;
             match parsed.upload {
                 None => return self.checked(self.parsed(&answer)?),
@@ -84,7 +84,7 @@ impl ServerCatalogue {
         name: &str,
         interrupted: Interrupted<'_>,
     ) -> Result<SharedName, DetachedError> {
-        let answer = self.ask_for_text("shared", vec![name.into()], interrupted)?;
+        let answer = self.ask_for_text("shared", vec![name.as_bytes().to_vec()], interrupted)?;
         self.checked(self.parsed(answer.as_bytes())?)
     }
 
@@ -97,7 +97,7 @@ impl ServerCatalogue {
         name: &str,
         interrupted: Interrupted<'_>,
     ) -> Result<(), DetachedError> {
-        self.ask("unshare", vec![name.into()], interrupted).map(drop)
+        self.ask("unshare", vec![name.as_bytes().to_vec()], interrupted).map(drop)
     }
 
     /// All named data that this user may read.
@@ -108,7 +108,7 @@ impl ServerCatalogue {
         &self,
         interrupted: Interrupted<'_>,
     ) -> Result<Vec<SharedName>, DetachedError> {
-        let answer = self.ask_for_text("shared-names", Vec::new(), interrupted)?;
+        let answer = self.ask_for_text("shared-names", vec![], interrupted)?;
         self.parsed(answer.as_bytes())
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use gridrpc_config::HostGroup;
+use gridrpc_config::{HostGroup, LauncherKind};
 use gridrpc_core::{GroupId, WorkerId};
 
 /// Maximum number of names in an error message.
@@ -21,6 +21,8 @@ pub(crate) struct Names {
     first: u32,
     /// Host groups and the names of their hosts, in the order of the core's.
     groups: Vec<(String, Vec<String>)>,
+    /// Whether each host serves other clients as well.
+    shared: Vec<bool>,
     /// Whether this machine has workers of its own.
     here: bool,
     known: Mutex<HashMap<String, GroupId>>,
@@ -37,9 +39,17 @@ impl Names {
     /// Names of a grid with this many workers on this machine.
     pub(crate) fn new(workers: u32, groups: &[HostGroup]) -> Names {
         let hosts = |group: &HostGroup| group.hosts.iter().map(|host| host.name.clone()).collect();
+        let is_shared = |group: &HostGroup| {
+            let shared = matches!(
+                group.launcher,
+                LauncherKind::Session { .. } | LauncherKind::Server { .. }
+            );
+            std::iter::repeat_n(shared, group.hosts.len())
+        };
+        let shared = groups.iter().flat_map(is_shared).collect();
         let groups = groups.iter().map(|group| (group.name.clone(), hosts(group)));
         let (groups, known) = (groups.collect(), Mutex::default());
-        Names { first: workers, groups, here: workers > 0, known }
+        Names { first: workers, groups, shared, here: workers > 0, known }
     }
 
     /// Whether the grid has executors other than this machine's own workers.
@@ -67,6 +77,12 @@ impl Names {
         };
         known.insert(name.to_owned(), id);
         Ok(id)
+    }
+
+    /// Whether a host of this name serves other clients as well.
+    pub(crate) fn is_shared(&self, name: &str) -> bool {
+        let Some(Meaning::Hosts(hosts)) = self.meaning(name) else { return false };
+        hosts.iter().any(|host| self.shared[(host.0 - self.first) as usize])
     }
 
     /// The only host of a group; none: it has several, or there is no such group.
@@ -132,7 +148,7 @@ pub(crate) fn listed(known: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gridrpc_config::{Host, LauncherKind};
+    use gridrpc_config::Host;
 
     fn names(workers: u32) -> Names {
         let group = |name: &str, hosts: &[&str]| {
@@ -174,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn known_names_are_told_once() {
+    fn known_names_are_reported_once() {
         let all = names(1).all();
         assert_eq!(
             listed(&all),

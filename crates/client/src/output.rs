@@ -96,7 +96,7 @@ impl Printers {
 
 /// Our end of a process's stream.
 #[derive(Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct OutputPipe {
     pipe: std::fs::File,
     printer: Arc<Printer>,
     stream: Stream,
@@ -106,15 +106,22 @@ pub(crate) struct Outlet {
     kept: Vec<u8>,
 }
 
-impl Outlet {
+impl OutputPipe {
     pub(crate) fn new(
         pipe: OwnedFd,
         stream: Stream,
         passing: Passing,
         printers: &Printers,
-    ) -> Outlet {
+    ) -> OutputPipe {
         let printer = Arc::clone(printers.of(stream));
-        Outlet { pipe: pipe.into(), printer, stream, passing, begun: Vec::new(), kept: Vec::new() }
+        OutputPipe {
+            pipe: pipe.into(),
+            printer,
+            stream,
+            passing,
+            begun: Vec::new(),
+            kept: Vec::new(),
+        }
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::daemon_connection::{AskError, DaemonConnection};
 use crate::server_access::{ServerAccess, ServerUnreachable};
-use crate::server_module::ServerModule;
+use crate::server_module::{CallLimits, ServerModule};
 
 /// Longest answer of a server, bytes.
 const MAX_ANSWER: u64 = 64 << 20;
@@ -127,6 +127,19 @@ impl ServerCatalogue {
         Ok(self.known(module, member))
     }
 
+    /// The limits of calls of a module, as the server has them now; none: it does not offer the module any more.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or answers nothing of use.
+    pub fn limits_now(
+        &self,
+        module: &str,
+    ) -> Result<Option<Arc<CallLimits>>, ServerCatalogueError> {
+        let sections = self.request("interface", vec![module.as_bytes().to_vec()])?;
+        let kept = sections.map(|sections| self.keep(module, &sections)).transpose()?;
+        Ok(kept.map(|module| module.limits()))
+    }
+
     /// Keeps the interface of a module. If it is that from before, calls continue to refer to it.
     fn keep(
         &self,
@@ -137,6 +150,7 @@ impl ServerCatalogue {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(old) = modules.get(module).filter(|old| !old.has_changed()) {
             if old.hash == offered.hash {
+                old.set_limits(offered.limits());
                 return Ok(Arc::clone(old));
             }
             old.change();
@@ -168,7 +182,7 @@ impl ServerCatalogue {
         module: &str,
         sections: &[Vec<u8>],
     ) -> Result<ServerModule, ServerCatalogueError> {
-        let [text, hash] = sections else {
+        let [text, hash, limits] = sections else {
             return Err(self.malformed(format!("it has {} sections", sections.len())));
         };
         let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| self.malformed("no UTF-8"));
@@ -186,7 +200,9 @@ impl ServerCatalogue {
             let why = format!("module `{}` instead of `{module}`", interface.name);
             return Err(self.malformed(why));
         }
-        Ok(ServerModule::new(self.name.clone(), interface, hash.to_owned()))
+        let limits = serde_json::from_slice(limits)
+            .map_err(|error| self.malformed(format!("its limits: {error}")))?;
+        Ok(ServerModule::new(self.name.clone(), interface, hash.to_owned(), limits))
     }
 
     /// All functions that the server offers to this client.
@@ -234,7 +250,7 @@ impl ServerCatalogue {
         let answered = DaemonConnection::open(socket, MAX_ANSWER, until, never)
             .and_then(|mut connection| connection.request(name, sections, until, never));
         match answered {
-            Ok(sections) => Ok(Some(sections)),
+            Ok(answer) => Ok(Some(answer.sections)),
             Err(AskError::Failed(failed))
                 if RemoteError::from_name(&failed.error) == Some(RemoteError::FunctionNotFound) =>
             {

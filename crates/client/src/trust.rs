@@ -125,6 +125,12 @@ impl Trust {
         }
     }
 
+    /// Whether results of calls may stay on a host. Of an untrusted one the client accepts no promise to keep them.
+    pub(crate) fn may_keep_results(&self, host: WorkerId) -> bool {
+        let is_refused = |allowed: &Allowed| allowed.refused.contains(&host);
+        !self.python.as_ref().is_some_and(is_refused)
+    }
+
     /// The group for what runs this code, of one group or of any.
     ///
     /// # Errors
@@ -142,7 +148,7 @@ impl Trust {
         }
     }
 
-    /// The group that a call is bound to. `refers`: it needs shared data, or results of other calls; `on`: a reserved
+    /// The group that a call is bound to. `refers`: it needs shared data, or unpickles results of other calls; `on`: a reserved
     /// worker has to run it.
     ///
     /// # Errors
@@ -163,7 +169,7 @@ impl Trust {
         let Some(allowed) = self.allowed(code) else { return Ok(group) };
         let why = match (function.is_native(), refers) {
             (false, _) => "a Python function",
-            (true, true) => "called with shared data or results of calls",
+            (true, true) => "called with shared data",
             (true, false) => "a function of a module of this client",
         };
         let what = || format!("`{}`, {why},", function.name());

@@ -117,12 +117,16 @@ fn catalogue(path: &Path) -> ServerCatalogue {
     ServerCatalogue::new("lab", ServerAccess { address, credentials: None, timeout: WAIT })
 }
 
+/// The limits of each user.
+const LIMITS: &str = r#"{"user": "ann", "bytes": 1000, "later": true}"#;
+
 /// A module `linear`, and nothing else.
 fn linear(name: &str, sections: &[Vec<u8>], text: &str) -> Answer {
     assert_eq!(name, "interface");
     match sections {
         [asked] if asked == b"linear" || asked.starts_with(b"linear/") => {
-            Ok(vec![text.as_bytes().to_vec(), interface_hash(text).into_bytes()])
+            let hash = interface_hash(text).into_bytes();
+            Ok(vec![text.as_bytes().to_vec(), hash, LIMITS.as_bytes().to_vec()])
         }
         _ => Err((RemoteError::FunctionNotFound.name().to_owned(), "not here".to_owned())),
     }
@@ -139,6 +143,8 @@ fn an_interface_is_requested_once() {
     let module = catalogue.module("linear/solve").unwrap().unwrap();
     assert_eq!((module.server.as_str(), module.hash.as_str()), ("lab", hash.as_str()));
     assert_eq!(module.interface.functions[0].name, "solve");
+    let limits = module.limits();
+    assert_eq!((&*limits.user, limits.bytes, limits.memory), ("ann", Some(1000), None));
     for known in ["linear/solve", "linear"] {
         assert!(Arc::ptr_eq(&catalogue.module(known).unwrap().unwrap(), &module), "{known}");
     }
@@ -158,13 +164,17 @@ fn answers_without_an_interface_are_errors() {
     let text = format!("{INTERFACE_HEADER}{INTERFACE}");
     let other = text.replace("Module linear", "Module other");
     let good = || (text.clone().into_bytes(), interface_hash(&text).into_bytes());
+    let three = |text, hash| Ok(vec![text, hash, b"{}".to_vec()]);
     let answers: Vec<(Answer, &str)> = vec![
         (Ok(Vec::new()), "makes no sense: it has 0 sections"),
-        (Ok(vec![good().0, b"no hash".to_vec()]), "makes no sense: its hash is not hexadecimal"),
-        (Ok(vec![good().0, Vec::new()]), "makes no sense: its hash is not hexadecimal"),
-        (Ok(vec![vec![0xff], good().1]), "makes no sense: no UTF-8"),
-        (Ok(vec![b"x".to_vec(), good().1]), "cannot be used: "),
-        (Ok(vec![other.into_bytes(), good().1]), "module `other` instead of `linear`"),
+        (Ok(vec![good().0, good().1]), "makes no sense: it has 2 sections"),
+        (three(good().0, b"no hash".to_vec()), "makes no sense: its hash is not hexadecimal"),
+        (three(good().0, Vec::new()), "makes no sense: its hash is not hexadecimal"),
+        (three(vec![0xff], good().1), "makes no sense: no UTF-8"),
+        (three(b"x".to_vec(), good().1), "cannot be used: "),
+        (three(other.into_bytes(), good().1), "module `other` instead of `linear`"),
+        (Ok(vec![good().0, good().1, b"{".to_vec()]), "makes no sense: its limits: EOF"),
+        (Ok(vec![good().0, good().1, br#"{"bytes": -1}"#.to_vec()]), "its limits: invalid value"),
         (Err(("RuntimeError".into(), "no disk".into())), "has not said what it offers"),
     ];
     let folder = Folder::new("server-malformed");

@@ -2,6 +2,7 @@
 
 mod played;
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -42,8 +43,12 @@ fn listen(state: &Path) -> UnixListener {
 }
 
 fn open() -> Grid {
+    open_url("session:work")
+}
+
+fn open_url(url: &str) -> Grid {
     let groups = HostGroups {
-        list: vec![from_url("session:work").unwrap()],
+        list: vec![from_url(url).unwrap()],
         program: "/nowhere".into(),
         workers: RemoteWorkers::default(),
     };
@@ -91,6 +96,34 @@ fn a_grid_leaves_its_session_when_it_closes() {
     assert!(!daemon.receive(|_| false), "the client has ended the connection");
     let hosts = grid.hosts();
     assert!(hosts[0].detail.contains("the grid was closed"), "{hosts:?}");
+}
+
+#[test]
+fn a_client_without_calls_answers_one_ping_in_a_heartbeat() {
+    let test = "a_client_without_calls_answers_one_ping_in_a_heartbeat";
+    let Some(state) = state_folder(test) else { return };
+    let heartbeat = Duration::from_secs(2);
+    let begin = Instant::now();
+    let listener = listen(&state);
+    let grid = open_url("session:work?heartbeat=2");
+    let mut daemon = Daemon::accept(&listener);
+    daemon.join(1);
+    assert!(grid.wait_for_workers(1, WAIT).unwrap());
+    for number in 0..25 {
+        daemon.send(&Message::Ping { number });
+        thread::sleep(heartbeat / 20);
+    }
+    let function = grid.register("null", FunctionForm::Named, Vec::new());
+    let request = Request::new(function, grid.payload().finish(), CallOptions::DEFAULT);
+    let _call = grid.submit(request).unwrap();
+    let answers = Cell::new(0);
+    assert!(daemon.receive(|message| {
+        answers.set(answers.get() + u128::from(matches!(message, Message::Pong { .. })));
+        matches!(message, Message::HostCall(_))
+    }));
+    let most = begin.elapsed().as_millis() / heartbeat.as_millis();
+    assert!((1..=most).contains(&answers.get()), "{} of at most {most}", answers.get());
+    grid.close();
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::batch_systems::BatchSystem;
+use super::batch_systems::BatchSystem::{
+    self, Flux, GridEngine, HtCondor, Lsf, Mpi, Pbs, Slurm, Torque,
+};
 use super::group::{Batch, LauncherKind, RequestForm};
 use super::host_list::{Host, MOST_HOSTS, MOST_WORKERS};
 use super::problems::{Fault, Report};
@@ -21,61 +23,54 @@ pub(super) fn request_name(request: RequestForm) -> &'static str {
     REQUESTS.iter().find(|(_, one)| *one == request).map_or("auto", |(name, _)| name)
 }
 
-/// The launchers that support a key, and their name in messages.
-#[derive(Clone, Copy, Debug)]
-struct Owners {
-    systems: &'static [BatchSystem],
-    names: &'static str,
-}
+/// The systems that support a key.
+type Owners = &'static [BatchSystem];
 
-const ALL: Owners = Owners {
-    systems: &[BatchSystem::Slurm, BatchSystem::GridEngine, BatchSystem::HtCondor],
-    names: "\"slurm\", \"gridengine\" and \"htcondor\"",
-};
-const WITH_MPI: Owners = Owners {
-    systems: &[
-        BatchSystem::Slurm,
-        BatchSystem::GridEngine,
-        BatchSystem::HtCondor,
-        BatchSystem::Mpi,
-    ],
-    names: "\"slurm\", \"gridengine\", \"htcondor\" and \"mpi\"",
-};
-const SLURM_AND_GRID_ENGINE: Owners = Owners {
-    systems: &[BatchSystem::Slurm, BatchSystem::GridEngine],
-    names: "\"slurm\" and \"gridengine\"",
-};
-const SLURM: Owners = Owners { systems: &[BatchSystem::Slurm], names: "\"slurm\"" };
-const HTCONDOR: Owners = Owners { systems: &[BatchSystem::HtCondor], names: "\"htcondor\"" };
-const GRID_ENGINE: Owners = Owners { systems: &[BatchSystem::GridEngine], names: "\"gridengine\"" };
+const ANY: Owners = &BatchSystem::ALL;
+const WITH_QUEUE: Owners = &[Slurm, GridEngine, HtCondor, Pbs, Torque, Lsf, Flux];
+const REQUEUING: Owners = &[Slurm, GridEngine, HtCondor, Pbs, Torque, Lsf];
+const SLURM_AND_GRID_ENGINE: Owners = &[Slurm, GridEngine];
+const SLURM: Owners = &[Slurm];
 
 /// Keys that only batch systems have. A key that they name differently goes by each system's own name.
-const KEYS: [(&str, Owners); 16] = [
-    ("nodes", WITH_MPI),
+const KEYS: [(&str, Owners); 17] = [
+    ("nodes", ANY),
     ("partition", SLURM),
-    ("queue", GRID_ENGINE),
-    ("account", SLURM),
-    ("project", GRID_ENGINE),
-    ("accounting_group", HTCONDOR),
-    ("wall_time", ALL),
-    ("cores", WITH_MPI),
-    ("exclusive", SLURM_AND_GRID_ENGINE),
-    ("constraint", ALL),
-    ("parallel_environment", GRID_ENGINE),
+    ("queue", &[GridEngine, Pbs, Torque, Lsf, Flux]),
+    ("account", &[Slurm, Torque]),
+    ("project", &[GridEngine, Pbs, Lsf]),
+    ("accounting_group", &[HtCondor]),
+    ("bank", &[Flux]),
+    ("wall_time", WITH_QUEUE),
+    ("cores", ANY),
+    ("exclusive", &[Slurm, GridEngine, Pbs, Torque, Lsf, Flux]),
+    ("constraint", WITH_QUEUE),
+    ("parallel_environment", &[GridEngine]),
     ("request", SLURM_AND_GRID_ENGINE),
-    ("options", WITH_MPI),
-    ("skip", ALL),
-    ("template", ALL),
-    ("requeue", ALL),
+    ("options", ANY),
+    ("skip", WITH_QUEUE),
+    ("template", WITH_QUEUE),
+    ("requeue", REQUEUING),
 ];
 
 /// A batch system's terms for queue and account.
 pub(super) fn own_names(system: BatchSystem) -> (&'static str, &'static str) {
     match system {
-        BatchSystem::Slurm => ("partition", "account"),
-        BatchSystem::GridEngine => ("queue", "project"),
+        Slurm => ("partition", "account"),
+        GridEngine | Pbs | Lsf => ("queue", "project"),
+        Torque => ("queue", "account"),
+        Flux => ("queue", "bank"),
         // `mpirun` charges nothing.
-        BatchSystem::HtCondor | BatchSystem::Mpi => ("queue", "accounting_group"),
+        HtCondor | Mpi => ("queue", "accounting_group"),
+    }
+}
+
+/// The names of launchers, as in `"local", "slurm" and "htcondor"`.
+pub(super) fn listed(names: impl Iterator<Item = &'static str>) -> String {
+    let mut names: Vec<String> = names.map(|name| format!("{name:?}")).collect();
+    match (names.pop(), names.is_empty()) {
+        (Some(last), false) => format!("{} and {last}", names.join(", ")),
+        (last, _) => last.unwrap_or_default(),
     }
 }
 
@@ -118,7 +113,9 @@ impl Draft {
             "requeue" => self.requeue = Some(entry.flag()?),
             "request" => self.request = Some(entry.choice(&REQUESTS)?),
             "partition" | "queue" => self.queue = Some(entry.line()?),
-            "account" | "project" | "accounting_group" => self.account = Some(entry.line()?),
+            "account" | "project" | "accounting_group" | "bank" => {
+                self.account = Some(entry.line()?)
+            }
             "parallel_environment" => self.parallel_environment = Some(entry.line()?),
             "wall_time" => self.wall_time = Some(entry.wall_time()?),
             "cores" => self.cores = Some(entry.count(MOST_WORKERS)?),
@@ -146,12 +143,13 @@ impl Draft {
         for (at, key, owners) in &self.given {
             let (key, owners) = match *key {
                 "request" if system.is_some() && self.request == Some(RequestForm::Direct) => {
-                    ("request = \"direct\"", &SLURM)
+                    ("request = \"direct\"", SLURM)
                 }
-                key => (key, owners),
+                key => (key, *owners),
             };
-            if !system.is_some_and(|system| owners.systems.contains(&system)) {
-                report.add(*at, Fault::NotForLauncher { key, launcher, fits: owners.names });
+            if !system.is_some_and(|system| owners.contains(&system)) {
+                let fits = listed(owners.iter().map(|system| system.name()));
+                report.add(*at, Fault::NotForLauncher { key, launcher, fits });
             }
         }
     }
@@ -172,6 +170,7 @@ impl Draft {
         let or = |own: Option<String>, other: &Option<String>| own.or_else(|| other.clone());
         let batch = Batch {
             system,
+            prefix: Vec::new(),
             request: self.request.or(other.request).unwrap_or_default(),
             queue: or(self.queue, &other.queue),
             account: or(self.account, &other.account),
@@ -187,7 +186,7 @@ impl Draft {
             requeue: self.requeue.or(other.requeue).unwrap_or(false),
         };
         let nodes = self.nodes.or(other.nodes);
-        let is_within = batch.is_step() || system == BatchSystem::Mpi;
+        let is_within = batch.is_step() || system == Mpi;
         let there = if is_within { system.allocation() } else { Vec::new() };
         let count = nodes.map_or(there.len().max(1), |nodes| nodes as usize);
         if count as u64 > *left {

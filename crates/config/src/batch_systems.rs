@@ -12,6 +12,14 @@ pub enum BatchSystem {
     GridEngine,
     /// HTCondor.
     HtCondor,
+    /// OpenPBS and PBS Professional.
+    Pbs,
+    /// Torque.
+    Torque,
+    /// IBM Spectrum LSF.
+    Lsf,
+    /// Flux.
+    Flux,
     /// Open MPI's `mpirun` in an allocation from any batch system.
     Mpi,
 }
@@ -26,6 +34,28 @@ pub struct Node {
 }
 
 impl BatchSystem {
+    /// All of them.
+    pub(super) const ALL: [BatchSystem; 8] = [
+        BatchSystem::Slurm,
+        BatchSystem::GridEngine,
+        BatchSystem::HtCondor,
+        BatchSystem::Pbs,
+        BatchSystem::Torque,
+        BatchSystem::Lsf,
+        BatchSystem::Flux,
+        BatchSystem::Mpi,
+    ];
+
+    /// The system with this name.
+    pub(super) fn named(name: &str) -> Option<BatchSystem> {
+        BatchSystem::ALL.into_iter().find(|system| system.name() == name)
+    }
+
+    /// Whether it takes jobs from a queue; `mpirun` has none.
+    pub(super) fn has_queue(self) -> bool {
+        self != BatchSystem::Mpi
+    }
+
     /// Its name in `launcher` and in URLs.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -33,6 +63,10 @@ impl BatchSystem {
             BatchSystem::Slurm => "slurm",
             BatchSystem::GridEngine => "gridengine",
             BatchSystem::HtCondor => "htcondor",
+            BatchSystem::Pbs => "pbs",
+            BatchSystem::Torque => "torque",
+            BatchSystem::Lsf => "lsf",
+            BatchSystem::Flux => "flux",
             BatchSystem::Mpi => "mpi",
         }
     }
@@ -44,8 +78,12 @@ impl BatchSystem {
             BatchSystem::Slurm => is_set("SLURM_JOB_ID"),
             // Other systems set JOB_ID as well.
             BatchSystem::GridEngine => is_set("JOB_ID") && is_set("SGE_TASK_ID"),
-            // An HTCondor job has a single machine.
-            BatchSystem::HtCondor => false,
+            // An HTCondor job has a single machine; in jobs of the others, `mpi` starts agents.
+            BatchSystem::HtCondor
+            | BatchSystem::Pbs
+            | BatchSystem::Torque
+            | BatchSystem::Lsf
+            | BatchSystem::Flux => false,
             // `mpirun` knows its nodes itself.
             BatchSystem::Mpi => false,
         }
@@ -61,7 +99,11 @@ impl BatchSystem {
                 let hosts = hosts.iter().flat_map(Pattern::hosts);
                 hosts.map(|host| Node { name: host.name, processors: None }).collect()
             }
-            BatchSystem::HtCondor => Vec::new(),
+            BatchSystem::HtCondor
+            | BatchSystem::Pbs
+            | BatchSystem::Torque
+            | BatchSystem::Lsf
+            | BatchSystem::Flux => Vec::new(),
             BatchSystem::Mpi => {
                 let others =
                     [BatchSystem::Slurm, BatchSystem::GridEngine].map(BatchSystem::allocation);

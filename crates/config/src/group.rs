@@ -228,6 +228,8 @@ pub enum WorkerOutput {
 pub struct Batch {
     /// The batch system.
     pub system: BatchSystem,
+    /// Put before each of the system's commands: `env SLURM_CONF=FILE`; usually empty.
+    pub prefix: Vec<String>,
     /// The form of the request.
     pub request: RequestForm,
     /// The queue; Slurm calls it a partition.

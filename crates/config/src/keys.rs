@@ -6,7 +6,7 @@ use std::time::Duration;
 use gridrpc_wire::Compression;
 use toml::de::DeTable;
 
-use super::batch_options;
+use super::batch_options::{self, listed};
 use super::batch_systems::BatchSystem;
 use super::group::{FOREVER, HostGroup, LauncherKind, WorkerOutput};
 use super::host_list::{Host, MOST_HOSTS, MOST_WORKERS, patterns};
@@ -26,6 +26,10 @@ fn unknown(key: &str, launcher: Option<&str>) -> Fault {
         Some("slurm") => Some("--qos=long"),
         Some("gridengine") => Some("-l h_vmem=4G"),
         Some("htcondor") => Some("request_gpus = 1"),
+        Some("pbs") => Some("-A ACCOUNT"),
+        Some("torque") => Some("-l qos=high"),
+        Some("lsf") => Some("-gpu num=1"),
+        Some("flux") => Some("--gpus-per-task=1"),
         _ => None,
     };
     Fault::UnknownKey { key: key.into(), near: gridrpc_idl::nearest(key, names()), option }
@@ -42,13 +46,17 @@ enum Launcher {
     Server,
 }
 
-const LAUNCHERS: [(&str, Launcher); 9] = [
+const LAUNCHERS: [(&str, Launcher); 13] = [
     ("local", Launcher::Local),
     ("ssh", Launcher::Ssh),
     ("program", Launcher::Program),
     ("slurm", Launcher::Batch(BatchSystem::Slurm)),
     ("gridengine", Launcher::Batch(BatchSystem::GridEngine)),
     ("htcondor", Launcher::Batch(BatchSystem::HtCondor)),
+    ("pbs", Launcher::Batch(BatchSystem::Pbs)),
+    ("torque", Launcher::Batch(BatchSystem::Torque)),
+    ("lsf", Launcher::Batch(BatchSystem::Lsf)),
+    ("flux", Launcher::Batch(BatchSystem::Flux)),
     ("mpi", Launcher::Batch(BatchSystem::Mpi)),
     ("session", Launcher::Session),
     ("server", Launcher::Server),
@@ -229,7 +237,7 @@ impl Draft {
                 _ => "those that start agents",
             };
             if !is_taken {
-                report.add(*at, Fault::NotForLauncher { key, launcher: name, fits });
+                report.add(*at, Fault::NotForLauncher { key, launcher: name, fits: fits.into() });
             }
         }
         if matches!(launcher, Launcher::Session | Launcher::Server) {
@@ -244,17 +252,29 @@ impl Draft {
             | Launcher::Server => None,
         };
         if let Some((at, _)) = self.hosts.as_ref().filter(|_| system.is_some()) {
-            let fits = "those that are told their hosts (here `nodes` says how many)";
-            report.add(*at, Fault::NotForLauncher { key: "hosts", launcher: name, fits });
+            let fits = "launchers with a list of hosts (here `nodes` says how many)";
+            report.add(
+                *at,
+                Fault::NotForLauncher { key: "hosts", launcher: name, fits: fits.into() },
+            );
         }
         self.batch.check(name, system, report);
         let takes_command = matches!(launcher, Launcher::Ssh | Launcher::Program);
         if let Some((at, _)) = self.command.as_ref().filter(|_| !takes_command) {
             let fits = "\"ssh\" and \"program\"";
-            report.add(*at, Fault::NotForLauncher { key: "command", launcher: name, fits });
+            report.add(
+                *at,
+                Fault::NotForLauncher { key: "command", launcher: name, fits: fits.into() },
+            );
         }
-        if let Some((at, _)) = self.prefix.as_ref().filter(|_| launcher != Launcher::Local) {
-            let fits = "\"local\"";
+        let takes_prefix = match launcher {
+            Launcher::Local => true,
+            Launcher::Batch(system) => system.has_queue(),
+            Launcher::Ssh | Launcher::Program | Launcher::Session | Launcher::Server => false,
+        };
+        if let Some((at, _)) = self.prefix.as_ref().filter(|_| !takes_prefix) {
+            let systems = BatchSystem::ALL.into_iter().filter(|system| system.has_queue());
+            let fits = listed(["local"].into_iter().chain(systems.map(BatchSystem::name)));
             report.add(*at, Fault::NotForLauncher { key: "prefix", launcher: name, fits });
         }
     }
@@ -372,7 +392,12 @@ impl Draft {
             }
             Launcher::Batch(system) => {
                 let other = is_the_defaults.then_some(&defaults.batch);
-                self.batch.launcher(system, name, at, other, left, report)
+                let (mut launcher, hosts) =
+                    self.batch.launcher(system, name, at, other, left, report);
+                if let LauncherKind::Batch(batch) = &mut launcher {
+                    batch.prefix = prefix.unwrap_or_default();
+                }
+                (launcher, hosts)
             }
             Launcher::Session => {
                 let name = session.unwrap_or_default();

@@ -158,11 +158,11 @@ pub enum Fault {
         "`{key}` has no meaning for the launcher {launcher:?}, only for {fits}: take it out, or \
          choose another `launcher`"
     )]
-    NotForLauncher { key: &'static str, launcher: &'static str, fits: &'static str },
+    NotForLauncher { key: &'static str, launcher: &'static str, fits: String },
     /// An unknown URL scheme.
     #[error(
-        "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, \
-         session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND"
+        "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, pbs:, torque:, \
+         lsf:, flux:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND"
     )]
     Scheme,
     /// Neither a name in the file nor a URL.

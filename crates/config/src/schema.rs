@@ -16,7 +16,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 44] = [
+const KEYS: [(&str, Kind); 45] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -51,6 +51,7 @@ const KEYS: [(&str, Kind); 44] = [
     ("account", Kind::Text),
     ("project", Kind::Text),
     ("accounting_group", Kind::Text),
+    ("bank", Kind::Text),
     ("wall_time", Kind::Text),
     ("cores", Kind::Number),
     ("exclusive", Kind::Flag),

@@ -1,10 +1,11 @@
 //! A group as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
-//! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`, `session:NAME`,
-//! `gridrpc://host:7711`, `gridrpc+unix:///run/server.sock`.
+//! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`, `pbs:?nodes=4`,
+//! `torque:`, `lsf:`, `flux:`, `mpi:`, `session:NAME`, `gridrpc://host:7711`, `gridrpc+unix:///run/server.sock`.
 //!
 //! The keys of the query are those of a table. A URL is converted into a table and read as one, so that
 //! errors in values are reported in one place.
 
+use super::batch_systems::BatchSystem;
 use super::group::{HostGroup, LauncherKind};
 use super::problems::{Fault, Part, Problem};
 use super::read::read;
@@ -98,7 +99,7 @@ fn table(text: &str) -> Result<Table, Fault> {
             set("server", quoted(&address.to_string()));
             address.name()
         }
-        "slurm" | "gridengine" | "htcondor" | "mpi" => match authority(body)? {
+        name if BatchSystem::named(name).is_some() => match authority(body)? {
             None | Some("") => scheme.clone(),
             Some(name) => decoded(name)?,
         },
@@ -202,10 +203,10 @@ fn query(query: &str, launcher: &str, has_hosts: bool) -> Result<Vec<String>, Fa
 fn check(key: &str, launcher: &str, has_hosts: bool) -> Result<(), Fault> {
     let instead = match (key, launcher) {
         ("launcher", _) => "what stands before the colon is the launcher",
-        ("hosts", _) if has_hosts => "the host stands behind the slashes",
-        ("command", "program") => "the command stands behind `program:`",
-        ("server", "server") => "the server stands behind the slashes",
-        ("session", "session") => "the name stands behind `session:`",
+        ("hosts", _) if has_hosts => "write the host after the slashes",
+        ("command", "program") => "write the command after `program:`",
+        ("server", "server") => "write the server after the slashes",
+        ("session", "session") => "write the name after `session:`",
         ("environment", _) => "write environment.NAME=VALUE for each variable",
         ("resources", _) => "write resources.NAME=NUMBER for each resource",
         _ => return Ok(()),

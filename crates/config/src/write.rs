@@ -25,7 +25,8 @@ fn table(group: &HostGroup) -> String {
         LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
         LauncherKind::Ssh { command } => ("ssh", Some(("command", command))),
         LauncherKind::Program { command } => ("program", Some(("command", command))),
-        LauncherKind::Batch(batch) => (batch.system.name(), None),
+        LauncherKind::Batch(batch) if batch.prefix.is_empty() => (batch.system.name(), None),
+        LauncherKind::Batch(batch) => (batch.system.name(), Some(("prefix", &batch.prefix))),
         LauncherKind::Session { name } => {
             session = Some(name);
             ("session", None)

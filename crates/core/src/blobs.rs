@@ -13,7 +13,7 @@ pub(crate) struct Blob {
     pub(crate) dropped: bool,
     /// Workers that hold it.
     pub(crate) holders: HashSet<WorkerId>,
-    /// The holders have been told to release it.
+    /// A request to release it was sent to the holders.
     pub(crate) leaving: bool,
     /// A reader may keep it without reporting when it is done.
     passed_on: bool,

@@ -68,6 +68,7 @@ impl CallCounters {
             | End::DependencyFailed(_)
             | End::TooWide(_)
             | End::Unfit(_)
+            | End::NestedCallLimit(_)
             | End::NotGathered(_) => &mut self.failed,
         } += 1;
     }

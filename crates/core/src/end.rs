@@ -31,8 +31,28 @@ pub enum End {
     Unfit(Unfit),
     /// Its arguments could not be assembled with the results that it needs: there is no memory.
     NotGathered(Arc<str>),
+    /// A function waits for it, and no worker is left.
+    NestedCallLimit(NestedCallLimit),
     /// The grid was closed.
     Closed,
+}
+
+/// A call that a function waits for has no worker: all functions wait, and no extra worker is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NestedCallLimit {
+    /// The limit of extra workers.
+    pub extra: usize,
+}
+
+impl fmt::Display for NestedCallLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let extra = self.extra;
+        write!(
+            f,
+            "all running functions wait for calls, and this one has no worker: all {extra} extra workers \
+             for calls that are bound to other servers are taken"
+        )
+    }
 }
 
 /// A limit on the time of a call that was reached.
@@ -64,6 +84,7 @@ impl End {
             End::Cancelled => "Cancelled",
             End::Closed => "Closed",
             End::TooWide(_) | End::Unfit(_) => "TooLarge",
+            End::NestedCallLimit(_) => "NestedCallLimit",
             End::NotGathered(_) | End::DependencyFailed(_) => "DependencyFailed",
             End::DeadlineExceeded(_) | End::RunLimit(_) => "DeadlineExceeded",
         }

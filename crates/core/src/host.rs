@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::elastic::Stay;
 use crate::end::Loss;
-use crate::ids::Time;
+use crate::ids::{FunctionId, Time};
+use crate::pace::HostPace;
 use crate::queue::Queue;
 use crate::resources::Available;
 
@@ -25,14 +26,18 @@ pub(crate) struct Host {
     pub(crate) collects: bool,
     /// Round-trip time of a message, ns.
     pub(crate) round_trip: u64,
+    /// Times of functions here.
+    pub(crate) pace: HostPace,
     /// Its functions make calls and may wait for them, so nothing is sent ahead.
     pub(crate) nests: bool,
     /// It has reported at least once how many workers it is to have.
     pub(crate) known: bool,
     /// A worker has been ready since it connected.
     pub(crate) serves: bool,
-    /// Calls whose arguments are there.
+    /// Calls whose arguments are there, or come from other hosts.
     pub(crate) nearby: Queue,
+    /// It can exchange data with other such hosts.
+    pub(crate) exchanges: bool,
     /// Its last loss or failure, if no worker has been ready since.
     pub(crate) loss: Option<Arc<Loss>>,
     /// When it was lost, if no worker has been ready since.
@@ -41,6 +46,13 @@ pub(crate) struct Host {
     pub(crate) retry: HostRetry,
     /// How long it is to stay.
     pub(crate) stay: Stay,
+}
+
+impl Host {
+    /// Number of calls of this function that it is sent beyond its number of workers.
+    pub(crate) fn ahead(&self, function: FunctionId) -> usize {
+        if self.nests { 0 } else { self.pace.ahead(function, self.slots, self.round_trip) }
+    }
 }
 
 /// How a host is requested again after a loss or a failed start. The pauses double with each failure.

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_which_the_same_is_told_have_one_line() {
+    fn hosts_with_the_same_message_share_a_line() {
         let told = lines(1..=300, |number| format!("is queued as job 7_{number} (Resources)"));
         let expected = "hosts lab-1 ... lab-300 (300 hosts): is queued as job 7_1 (Resources)";
         assert_eq!(told, [expected]);

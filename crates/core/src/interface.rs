@@ -24,6 +24,8 @@ pub struct Settings {
     pub max_queued: usize,
     /// Maximum number of nested calls that wait in addition to these.
     pub max_nested: usize,
+    /// Maximum number of extra workers, which run calls that functions on other executors wait for.
+    pub max_relief: usize,
     /// Maximum number of payload bytes that wait for a worker. A single call may always wait, however large.
     pub max_queued_bytes: u64,
     /// How long an abandoned call may continue before its worker is ended, ns.
@@ -45,6 +47,7 @@ impl Default for Settings {
             cores: 1,
             max_queued: 100_000,
             max_nested: 100_000,
+            max_relief: 64,
             max_queued_bytes: 256 << 20,
             grace: 100_000_000,
             retries: 3,

@@ -26,6 +26,8 @@ const BATCHED: u64 = 50_000;
 /// Limit on the weight of a call that takes longer than expected, as a multiple of the expectation. The limit is
 /// lower for the question whether calls are light, because other load on the machine does not make them heavy.
 const SURPRISE: u64 = 16;
+/// The time that a link takes grows by this fraction with each call that takes longer.
+const LINK_GROWTH: u64 = 1024;
 const LIGHT_SURPRISE: u64 = 2;
 
 /// The load of a function's call for a worker.
@@ -63,16 +65,6 @@ impl Pace {
         Load { cost: self.cost(function), light, awake }
     }
 
-    /// Number of calls that a host is sent beyond its number of workers: what those run during a round trip, rounded
-    /// to whole calls. 0 for an unknown function.
-    pub(crate) fn ahead(&self, function: FunctionId, workers: usize, round_trip: u64) -> usize {
-        let Some(took) = self.expected(function) else { return 0 };
-        let cost = took.ran.saturating_add(OVERHEAD);
-        let work = (round_trip + AHEAD).saturating_mul(workers as u64);
-        let calls = (work + cost / 2) / cost;
-        usize::try_from(calls).unwrap_or(usize::MAX).min(workers * MAX_AHEAD)
-    }
-
     pub(crate) fn batched(&self, function: FunctionId) -> bool {
         self.expected(function).is_some_and(|took| took.ran <= BATCHED)
     }
@@ -100,6 +92,73 @@ impl Pace {
             ran: drawn(expected.ran, ran, SURPRISE),
             whole: drawn(expected.whole, whole, LIGHT_SURPRISE),
         });
+    }
+}
+
+/// Times of a function on one host, ns.
+#[derive(Clone, Copy, Debug)]
+struct HostTimes {
+    ran: u64,
+    /// Time between sending a call to a free worker and its answer.
+    turnaround: u64,
+    /// What of the turnaround the link takes when no other result is on it: the shortest observed time, which grows
+    /// slowly, because links change.
+    link: u64,
+}
+
+/// Times of functions on one host, which depend on its speed and its link.
+#[derive(Debug, Default)]
+pub struct HostPace {
+    times: Vec<Option<HostTimes>>,
+}
+
+impl HostPace {
+    /// Learns from a call. `turnaround`: if a worker was free when it was sent.
+    pub fn learn(&mut self, function: FunctionId, ran: u64, turnaround: Option<u64>) {
+        let index = function.0 as usize;
+        if index >= self.times.len() {
+            self.times.resize(index + 1, None);
+        }
+        let first = turnaround.map(|turnaround| HostTimes {
+            ran,
+            turnaround,
+            link: turnaround.saturating_sub(ran),
+        });
+        let Some(known) = self.times[index].or(first) else { return };
+        let grown = known.link + known.link / LINK_GROWTH;
+        self.times[index] = Some(HostTimes {
+            ran: drawn(known.ran, ran, SURPRISE),
+            turnaround: turnaround
+                .map_or(known.turnaround, |seen| drawn(known.turnaround, seen, SURPRISE)),
+            link: turnaround.map_or(known.link, |seen| grown.min(seen.saturating_sub(ran))),
+        });
+    }
+
+    pub(crate) fn forget(&mut self, function: FunctionId) {
+        if let Some(times) = self.times.get_mut(function.0 as usize) {
+            *times = None;
+        }
+    }
+
+    fn of(&self, function: FunctionId) -> Option<HostTimes> {
+        self.times.get(function.0 as usize).copied().flatten()
+    }
+
+    /// Expected time between sending a call to a free worker and its answer, ns, if it is known.
+    pub(crate) fn turnaround(&self, function: FunctionId) -> Option<u64> {
+        Some(self.of(function)?.turnaround)
+    }
+
+    /// Number of calls that a host is sent beyond its number of workers: what those run while a message and its answer
+    /// are on their way, rounded to whole calls. 0 for a function that has not run there.
+    #[must_use]
+    pub fn ahead(&self, function: FunctionId, workers: usize, round_trip: u64) -> usize {
+        let Some(times) = self.of(function) else { return 0 };
+        let cost = times.ran.saturating_add(OVERHEAD);
+        let away = round_trip.max(times.link);
+        let work = away.saturating_add(AHEAD).saturating_mul(workers as u64);
+        let calls = work.saturating_add(cost / 2) / cost;
+        usize::try_from(calls).unwrap_or(usize::MAX).min(workers * MAX_AHEAD)
     }
 }
 
@@ -144,15 +203,26 @@ mod tests {
     #[test]
     fn hosts_are_sent_ahead_what_a_message_takes() {
         let ahead = |ran, workers, round_trip| {
-            let mut pace = Pace::default();
-            pace.learn(F, Took { ran, whole: ran });
+            let mut pace = HostPace::default();
+            pace.learn(F, ran, Some(ran + round_trip));
             pace.ahead(F, workers, round_trip)
         };
-        assert_eq!(Pace::default().ahead(F, 8, 300_000), 0, "unknown");
+        assert_eq!(HostPace::default().ahead(F, 8, 300_000), 0, "unknown");
         assert_eq!(ahead(100_000_000, 8, 300_000), 0, "a tenth of a second, near");
         assert_eq!(ahead(100_000_000, 8, 80_000_000), 6, "the same, far away");
         assert_eq!(ahead(10_000_000, 8, 300_000), 1);
         assert_eq!(ahead(1_000, 8, 300_000), 8 * MAX_AHEAD);
+    }
+
+    #[test]
+    fn results_that_wait_for_the_link_do_not_make_it_longer() {
+        let mut pace = HostPace::default();
+        let (ran, link) = (12_000_000_000, 1_500_000_000);
+        (1..=10).for_each(|n| pace.learn(F, ran, Some(ran + n * link)));
+        assert_eq!(pace.ahead(F, 10, 80_000_000), 1);
+        assert!(pace.turnaround(F).unwrap() > ran + 2 * link);
+        pace.learn(F, ran, None);
+        assert_eq!(pace.ahead(F, 10, 80_000_000), 1);
     }
 
     #[test]

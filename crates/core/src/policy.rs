@@ -34,6 +34,11 @@ pub trait Policy: fmt::Debug {
     fn may_wait(&self) -> usize {
         0
     }
+
+    /// Until when calls wait for busy hosts although another one has room, if they do since the last choice.
+    fn holds_until(&self) -> Option<Time> {
+        None
+    }
 }
 
 /// State for a choice.
@@ -44,8 +49,13 @@ pub struct View<'a, T> {
     pub(crate) idle: &'a Idle,
     pub(crate) ready: usize,
     pub(crate) hosts: &'a [WorkerId],
+    /// All hosts, with room or not, that the call may wait for; none if it is bound to a group. And their ready workers.
+    pub(crate) rivals: &'a [WorkerId],
+    pub(crate) host_slots: usize,
     pub(crate) pace: &'a Pace,
     pub(crate) queued: usize,
+    /// Number of waiting calls in all lines.
+    pub(crate) waiting: usize,
     /// Whether workers of this machine may take the call.
     pub(crate) here: bool,
     /// Whether executors may take it before they are free.
@@ -120,11 +130,7 @@ impl<T> View<'_, T> {
         if host.collects {
             return false;
         }
-        let ahead = if host.nests || !self.ahead {
-            0
-        } else {
-            self.pace.ahead(function, host.slots, host.round_trip)
-        };
+        let ahead = if self.ahead { host.ahead(function) } else { 0 };
         let stays = |life: Life| life.has_time_for(self.now, self.pace.known_cost(function));
         worker.taken() < host.slots + ahead && host.stay.life.is_none_or(stays)
     }

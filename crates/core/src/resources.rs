@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_told_in_words() {
+    fn they_are_reported_in_words() {
         let told = |amounts| some(amounts).to_string();
         assert_eq!(told(&[]), "none");
         assert_eq!(told(&[("gpu", 2), ("none", 0)]), "2 of \"gpu\"");

@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Restart(WorkerId),
     /// Check whether hosts should come or go.
     Look,
+    /// Calls have waited long enough for busy hosts.
+    Held,
 }
 
 /// A due event from [`crate::Core::next_due`].
@@ -46,7 +48,11 @@ impl Due {
             | Timer::RunLimit { worker, .. }
             | Timer::CpuTime { worker, .. }
             | Timer::Stuck { worker, .. } => Some(worker),
-            Timer::Deadline(_) | Timer::Retired { .. } | Timer::Restart(_) | Timer::Look => None,
+            Timer::Deadline(_)
+            | Timer::Retired { .. }
+            | Timer::Restart(_)
+            | Timer::Look
+            | Timer::Held => None,
         }
     }
 }

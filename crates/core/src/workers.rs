@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::elastic::Stay;
 use crate::end::Loss;
 use crate::host::Host;
-use crate::ids::{CallId, FunctionId, GroupId, Owner, Time, WorkerId};
+use crate::ids::{CallId, FunctionId, GroupId, Owner, Reservation, Time, WorkerId};
 use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
 use crate::resources::Resources;
 
@@ -40,6 +40,9 @@ pub(crate) struct Sent<T> {
     pub(crate) call: CallId,
     /// Number of the call in this process, which begins calls in this order.
     pub(crate) serial: u64,
+    /// When it was sent, and whether a worker was free then.
+    pub(crate) at: Time,
+    pub(crate) was_free: bool,
     /// Keeps the data that the worker still reads, even after the call has ended.
     pub(crate) payload: T,
     /// The call has ended; its answer will be discarded.
@@ -73,6 +76,8 @@ pub(crate) struct Worker<T> {
     pub(crate) reports: bool,
     /// The function that it runs makes calls.
     pub(crate) nests: bool,
+    /// Number of its functions that wait for calls that a client of the grid serves.
+    pub(crate) away: usize,
     /// Number of calls sent to this process, and the maximum.
     pub(crate) sent_ever: u64,
     pub(crate) most_sent: u64,
@@ -129,6 +134,14 @@ pub(crate) struct Reserved {
     pub(crate) lost: Option<Arc<Loss>>,
 }
 
+/// A reserved worker for a call that a function waits for.
+#[derive(Debug)]
+pub(crate) struct Relief {
+    pub(crate) reservation: Reservation,
+    /// The group that the call is bound to.
+    pub(crate) group: Option<GroupId>,
+}
+
 impl<T> Worker<T> {
     pub(crate) fn new(most_sent: u64) -> Self {
         Worker {
@@ -138,6 +151,7 @@ impl<T> Worker<T> {
             finished: 0,
             reports: false,
             nests: false,
+            away: 0,
             sent_ever: 0,
             most_sent,
             watched: false,
@@ -247,6 +261,7 @@ impl<T> Worker<T> {
         }
         let sent = self.sent.pop_front()?;
         self.nests = false;
+        self.away = 0;
         self.held -= sent.slots as usize - 1;
         if self.finished > 0 {
             self.finished -= 1;
@@ -274,6 +289,7 @@ impl<T> Worker<T> {
         self.finished = 0;
         self.reports = false;
         self.nests = false;
+        self.away = 0;
         self.watched = false;
         self.overdue = None;
         self.held = 0;

@@ -4,8 +4,10 @@
 mod chosen;
 mod elastic;
 mod failing_starts;
+mod farm;
 mod hosts;
 mod many_workers;
+mod nested;
 mod owners;
 mod policies;
 mod resources;

@@ -1,4 +1,4 @@
-//! What the simulations with random policies have found, by a policy that does as it is told.
+//! Defects that the simulations with random policies found, with a scripted policy.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -175,7 +175,7 @@ impl World {
                     return;
                 }
                 if self.fails > 0 && self.rng.u32(0..self.fails) == 0 {
-                    return self.leaves(id, "could not be had");
+                    return self.leaves(id, "could not be started");
                 }
                 let slots = self.slots;
                 self.drive(|core, _, out| core.host_joined(id, slots, out));
@@ -263,7 +263,7 @@ fn every_call_ends_once_and_what_is_not_needed_is_given_back() {
 }
 
 #[test]
-fn nothing_is_asked_for_until_there_is_a_call_and_then_one_host() {
+fn nothing_is_requested_until_there_is_a_call_and_then_one_host() {
     let mut world = World::new(7, 10, 0, 5 * S);
     world.wall = None;
     assert_eq!((world.awake(), world.core.places()), (0, 0));
@@ -323,7 +323,7 @@ fn no_call_is_cut_off_that_says_how_long_it_takes() {
             world.at(at, Due::SubmitFor(time));
         }
         while world.core.live() > 0 || world.ended.len() < 100 {
-            assert!(world.now.0 < 10_000 * S, "seed {seed}: calls wait for ever");
+            assert!(world.now.0 < 10_000 * S, "seed {seed}: calls wait forever");
             world.step();
         }
         assert_eq!(world.lost, 0, "seed {seed}");

@@ -13,7 +13,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// Workers that have been asked for.
+    /// Workers that have been requested.
     fn new(workers: u32) -> Tried {
         let settings = Settings { workers, max_failed_starts: MOST, ..Settings::default() };
         let mut core = Core::new(settings);
@@ -26,7 +26,7 @@ impl Tried {
         self.core.check();
     }
 
-    /// A worker is lost, or its start has failed. Returns what comes of it.
+    /// A worker is lost, or its start has failed. Returns the outcome.
     fn lose(&mut self, worker: u32) -> Vec<Action<&'static str>> {
         self.lose_by(worker, None, Cause::Failed("its node is gone".into()))
     }
@@ -84,7 +84,7 @@ fn a_worker_is_tried_again_after_growing_pauses_and_then_given_up() {
     assert_eq!(tried.core.next_tick(), None, "it is not tried again");
     let told = tried.core.too_few(2).expect("one is given up").to_string();
     assert!(told.contains("worker 1") && told.contains("its node is gone"), "{told}");
-    // The other one goes on.
+    // The other one continues.
     assert_eq!((tried.core.too_few(1), tried.core.broken()), (None, None));
     let mut out = Vec::new();
     tried.core.submit(tried.now, Task::new(FunctionId(0), "call"), &mut out).expect("taken");

@@ -25,6 +25,8 @@ enum Down {
     ReservedCall(WorkerId, CallId, u32),
     Dismiss(WorkerId),
     Keep(CallId),
+    /// Nothing comes from this host.
+    Drop(usize),
 }
 
 /// What a host says to the client.
@@ -39,6 +41,8 @@ enum Up {
     Reserved(WorkerId),
     ReservedReply(WorkerId, CallId),
     ReservedLost(WorkerId),
+    /// A result has not come from this host.
+    Missing(usize),
 }
 
 /// A host: what its agent knows, and what is on the way.
@@ -58,6 +62,8 @@ struct Host {
     way_up: VecDeque<Up>,
     /// Calls whose results are to stay there.
     to_keep: HashSet<CallId>,
+    /// Calls that wait for results of other hosts, and whether one will not come.
+    lacking: Vec<((CallId, u32, FunctionId), bool)>,
     /// Reserved workers, and their calls.
     guests: HashMap<WorkerId, VecDeque<(CallId, u32)>>,
 }
@@ -78,9 +84,11 @@ struct Wanted {
     /// Its number in the list of calls, for each call whose result it needs.
     needs: Vec<u32>,
     result: ResultAt,
-    /// Its arguments lie on this host, in part.
+    /// Its arguments lie on this host, in part, or come to it.
     near: Option<usize>,
-    /// It was asked for anew, as its result was lost with a host.
+    /// Hosts from which they come.
+    from: HashSet<usize>,
+    /// It was requested again, as its result was lost with a host.
     repeated: bool,
 }
 
@@ -110,6 +118,8 @@ struct World<P> {
     /// Host groups, whether this machine belongs to each, and the hosts of each; this machine's is not among them.
     groups: HashMap<GroupId, (bool, HashSet<WorkerId>)>,
     counts: HashMap<&'static str, u64>,
+    /// Most calls are bound to groups and need results, and none asks for more than a place of a host.
+    needy: bool,
 }
 
 fn loss(worker: u32) -> Loss {
@@ -130,6 +140,8 @@ impl<P: Policy> World<P> {
             hosts: (0..rng.usize(1..5)).map(|_| rng.u32(0..4)).collect(),
             cores: 2,
             retries: rng.u32(0..3),
+            // Calls are claimed at random here; tests/nested.rs has real trees.
+            max_relief: 0,
             ..Settings::default()
         };
         let hosts = settings.hosts.iter().map(|_| Host::default()).collect();
@@ -149,6 +161,7 @@ impl<P: Policy> World<P> {
             to_gather: Vec::new(),
             groups: HashMap::new(),
             counts: HashMap::new(),
+            needy: false,
         };
         for index in 0..world.hosts.len() {
             // How much memory there is, they will tell.
@@ -265,7 +278,7 @@ impl<P: Policy> World<P> {
                 {
                     self.tell(host, Down::Dismiss(id));
                 } else if self.home(id).is_some() {
-                    // There is nothing yet that could be given up: it is told when it is asked for.
+                    // There is nothing yet that could be given up: it is reported when it is requested.
                     self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
                 } else if self.processes.remove(&id).is_some() {
                     self.drive(|core, now, out| {
@@ -314,6 +327,7 @@ impl<P: Policy> World<P> {
             End::RunLimit(_) => "run limit",
             End::NoWorkers(_) => "no workers",
             End::NoServer(..) => "no server",
+            End::NestedCallLimit(_) => "nested call limit",
             End::Closed => "closed",
             End::DependencyFailed(_) => "dependency failed",
             End::TooWide(_) => "too wide",
@@ -353,9 +367,12 @@ impl<P: Policy> World<P> {
             assert_eq!(self.host(worker), Some(host), "its arguments are not there");
         }
         for need in &call.needs {
-            let result = self.calls[*need as usize].result;
-            let there = call.near.map(ResultAt::Kept);
-            assert!(result == ResultAt::Here || Some(result) == there, "{result:?} for {there:?}");
+            let has = match (self.calls[*need as usize].result, call.near) {
+                (ResultAt::Here, _) => true,
+                (ResultAt::Kept(from), Some(to)) => self.core.reach(self.id(from), self.id(to)),
+                _ => false,
+            };
+            assert!(has, "{:?} for {:?}", self.calls[*need as usize].result, call.near);
         }
     }
 
@@ -364,6 +381,7 @@ impl<P: Policy> World<P> {
         while let Some((id, payload)) = self.to_gather.pop() {
             let needs = self.calls[payload as usize].needs.clone();
             self.calls[payload as usize].near = None;
+            self.calls[payload as usize].from.clear();
             if self.calls[payload as usize].ended {
                 continue;
             }
@@ -384,21 +402,31 @@ impl<P: Policy> World<P> {
                 ResultAt::Kept(host) => Some(host),
                 _ => None,
             });
-            let others = |need: &u32| !matches!(self.calls[*need as usize].result, ResultAt::Kept(host) if Some(host) == kept);
-            let to_fetch: Vec<u32> = needs.iter().copied().filter(others).collect();
+            let bytes = self.rng.u64(0..1_000_000);
+            let place = kept.and_then(|at| self.core.place_of_arguments(id, self.id(at), bytes));
+            let reaches = |from: usize| place.is_some_and(|to| self.core.reach(self.id(from), to));
+            let stays = |need: &u32| matches!(self.calls[*need as usize].result, ResultAt::Kept(from) if reaches(from));
+            let to_fetch: Vec<u32> = needs.iter().copied().filter(|need| !stays(need)).collect();
             self.fetch(to_fetch);
-            if let Some(host) = kept {
-                let at = self.id(host);
-                self.calls[payload as usize].near = Some(host);
-                let bytes = self.rng.u64(0..1_000_000);
-                if self.drive(|core, now, out| core.gathered_near(now, id, at, bytes, out)) {
-                    self.count("sent to its arguments");
-                    continue;
-                }
-                self.calls[payload as usize].near = None;
-                self.fetch(needs);
-            }
-            self.drive(|core, now, out| core.gathered(now, id, out));
+            let Some(at) = place else {
+                self.drive(|core, now, out| core.gathered(now, id, out));
+                continue;
+            };
+            let host = self.host(at).expect("a host");
+            let others = needs.iter().filter_map(|need| match self.calls[*need as usize].result {
+                ResultAt::Kept(from) if from != host => Some(from),
+                _ => None,
+            });
+            self.calls[payload as usize].from = others.collect();
+            self.calls[payload as usize].near = Some(host);
+            let waits = self.drive(|core, now, out| core.gathered_near(now, id, at, bytes, out));
+            assert!(waits, "nothing has happened since it was given this place");
+            let moved = kept != Some(host);
+            self.count(if moved {
+                "sent where its arguments come"
+            } else {
+                "sent to its arguments"
+            });
         }
     }
 
@@ -437,19 +465,22 @@ impl<P: Policy> World<P> {
     fn submit(&mut self) {
         let mut task = Task::new(FunctionId(self.rng.u32(0..3)), self.calls.len() as u32);
         task.options.idempotent = self.rng.bool();
-        task.options.deadline =
-            (self.rng.u32(0..5) == 0).then(|| Duration::from_nanos(self.rng.u64(1..2_000_000)));
+        task.options.deadline = (!self.needy && self.rng.u32(0..5) == 0)
+            .then(|| Duration::from_nanos(self.rng.u64(1..2_000_000)));
         let ready = |of: &&Reservation| {
             matches!(self.core.standing(**of), Standing::Ready | Standing::Starting)
         };
-        let on: Vec<Reservation> = self.reserved.iter().filter(ready).copied().collect();
+        let needy = self.needy;
+        let reserved = self.reserved.iter().filter(|of| !needy && ready(of));
+        let on: Vec<Reservation> = reserved.copied().collect();
         task.options.on =
             (!on.is_empty() && self.rng.bool()).then(|| on[self.rng.usize(..on.len())]);
-        task.options.group = if self.rng.u32(0..3) == 0 { self.some_group() } else { None };
+        let is_bound = if needy { self.rng.u32(0..3) > 0 } else { self.rng.u32(0..3) == 0 };
+        task.options.group = if is_bound { self.some_group() } else { None };
         task.options.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
-        task.options.cores = if self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
+        task.options.cores = if !needy && self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
         let mut asked = [0, 0];
-        if self.rng.u32(0..4) == 0 {
+        if !needy && self.rng.u32(0..4) == 0 {
             asked = [self.rng.u64(0..5), self.rng.u64(0..5)];
             task.options.resources = resources(asked);
         }
@@ -464,7 +495,14 @@ impl<P: Policy> World<P> {
         // Its number is known before it may end in the course of being taken.
         let id = CallId(u64::MAX);
         let mut needs: Vec<u32> = Vec::new();
-        if self.rng.u32(0..3) == 0 && !self.calls.is_empty() {
+        if needy {
+            // Calls that may still have a result, so that one failure does not end all others.
+            let is_of_use = |call: &Wanted| !call.ended || matches!(call.result, ResultAt::Kept(_));
+            let from = self.calls.len().saturating_sub(8);
+            let some = (from..self.calls.len()).filter(|call| is_of_use(&self.calls[*call]));
+            let some: Vec<u32> = some.map(|call| call as u32).collect();
+            needs.extend((0..2).filter_map(|_| self.rng.choice(&some)).copied());
+        } else if self.rng.u32(0..3) == 0 && !self.calls.is_empty() {
             let from = self.calls.len().saturating_sub(8);
             needs.extend(
                 (0..self.rng.u32(1..3)).map(|_| self.rng.usize(from..self.calls.len()) as u32),
@@ -484,6 +522,7 @@ impl<P: Policy> World<P> {
             needs,
             result: ResultAt::Nowhere,
             near: None,
+            from: HashSet::new(),
             repeated: false,
         });
         let taken = self.drive(|core, now, out| match after.is_empty() {
@@ -533,6 +572,9 @@ impl<P: Policy> World<P> {
                     let cores = self.rng.u32(1..3);
                     self.hosts[index].cores = cores;
                     self.core.host_has_cores(id, cores);
+                    if self.rng.u32(0..4) > 0 {
+                        self.core.host_exchanges(id);
+                    }
                 }
                 _ => {}
             }
@@ -573,7 +615,8 @@ impl<P: Policy> World<P> {
         // What was on its way may have run or not; what its workers were at has.
         let guests = host.guests.into_values().flatten().map(|(_, payload)| payload);
         let running = host.running.iter().map(|(_, payload, _)| *payload);
-        let queued = host.queue.iter().map(|(_, payload, _)| *payload);
+        let lacking = host.lacking.iter().map(|(call, _)| call);
+        let queued = host.queue.iter().chain(lacking).map(|(_, payload, _)| *payload);
         let down = host.down.iter().filter_map(|message| match message {
             Down::Call(_, payload, _) => Some(*payload),
             _ => None,
@@ -585,6 +628,39 @@ impl<P: Policy> World<P> {
         let id = self.id(index);
         self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
         self.lose_results(index);
+        for other in 0..self.hosts.len() {
+            let lacks = |payload: u32| self.calls[payload as usize].from.contains(&index);
+            let lost = self.hosts[other].lacking.iter().map(|((_, payload, _), _)| lacks(*payload));
+            if let Some(first) = lost.clone().position(|lost| lost) {
+                self.fails_to_come(other, first, index);
+            }
+        }
+    }
+
+    /// A host gets no more of what a call waits for there, nor do others that need something of the same host.
+    fn fails_to_come(&mut self, index: usize, at: usize, from: usize) {
+        let host = &mut self.hosts[index];
+        host.lacking[at].1 = true;
+        for ((_, payload, _), fails) in &mut host.lacking {
+            *fails |= self.calls[*payload as usize].from.contains(&from);
+        }
+        host.way_up.push_back(Up::Missing(from));
+    }
+
+    /// Results of other hosts come, or fail to come.
+    fn exchanges(&mut self, index: usize) {
+        let waiting = self.hosts[index].lacking.iter().position(|(_, fails)| !fails);
+        let Some(at) = waiting else { return };
+        let ((call, payload, function), _) = self.hosts[index].lacking[at];
+        let from: Vec<usize> = self.calls[payload as usize].from.iter().copied().collect();
+        match from.iter().min() {
+            Some(from) if self.rng.bool() => self.fails_to_come(index, at, *from),
+            _ => {
+                let host = &mut self.hosts[index];
+                host.lacking.remove(at);
+                host.queue.push_back((call, payload, function));
+            }
+        }
     }
 
     fn arrives_there(&mut self, index: usize) {
@@ -592,22 +668,37 @@ impl<P: Policy> World<P> {
         match host.down.pop_front() {
             None => {}
             Some(Down::Call(call, payload, function)) => {
-                host.queue.push_back((call, payload, function));
+                if self.calls[payload as usize].from.is_empty() {
+                    host.queue.push_back((call, payload, function));
+                } else {
+                    host.lacking.push(((call, payload, function), false));
+                }
             }
             Some(Down::Cancel(call)) => {
-                let had = host.queue.len() + host.running.len();
+                let count =
+                    |host: &Host| host.queue.len() + host.running.len() + host.lacking.len();
+                let had = count(host);
                 host.queue.retain(|(other, _, _)| *other != call);
                 host.running.retain(|(other, _, _)| *other != call);
-                if host.queue.len() + host.running.len() < had {
+                host.lacking.retain(|((other, _, _), _)| *other != call);
+                if count(host) < had {
                     host.way_up.push_back(Up::Ended(call, End::Cancelled));
                 }
             }
             Some(Down::Retract(calls)) => {
-                let (back, queue) =
-                    host.queue.drain(..).partition(|(call, _, _)| calls.contains(call));
-                let back: VecDeque<_> = back;
+                let is_wanted = |call: &(CallId, u32, FunctionId)| calls.contains(&call.0);
+                let (back, queue): (VecDeque<_>, _) = host.queue.drain(..).partition(is_wanted);
                 host.queue = queue;
-                let back = back.into_iter().map(|(call, _, _)| call).collect();
+                let lacking = host.lacking.extract_if(.., |(call, _)| is_wanted(call));
+                let back = back.into_iter().chain(lacking.map(|(call, _)| call));
+                let back = back.map(|(call, _, _)| call).collect();
+                host.way_up.push_back(Up::Retracted(back));
+            }
+            Some(Down::Drop(from)) => {
+                let calls = &self.calls;
+                let lacks = |payload: u32| calls[payload as usize].from.contains(&from);
+                let back = host.lacking.extract_if(.., |((_, payload, _), _)| lacks(*payload));
+                let back = back.map(|((call, _, _), _)| call).collect();
                 host.way_up.push_back(Up::Retracted(back));
             }
             Some(Down::Reserve(guest)) => {
@@ -649,6 +740,12 @@ impl<P: Policy> World<P> {
                 }
                 self.drive(|core, now, out| core.retracted(now, id, &calls, out));
             }
+            Some(Up::Missing(other)) => {
+                self.count("results not exchanged");
+                let from = self.id(other);
+                self.drive(|core, now, out| core.not_exchanged(now, from, id, out));
+                self.tell(index, Down::Drop(other));
+            }
             Some(Up::Reserved(guest)) => {
                 self.drive(|core, now, out| core.worker_ready(now, guest, out));
             }
@@ -662,6 +759,7 @@ impl<P: Policy> World<P> {
     }
 
     fn works(&mut self, index: usize) {
+        self.exchanges(index);
         let host = &mut self.hosts[index];
         let calls = &self.calls;
         let slots = |host: &Host, payload: u32| {
@@ -826,17 +924,7 @@ impl<P: Policy> World<P> {
 
 /// Lets hosts do what they will.
 fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
-    let mut counts: HashMap<&'static str, u64> = HashMap::new();
-    for seed in 0..seeds {
-        let mut world = World::new(seed, |settings| policy(seed, settings));
-        for _ in 0..300 {
-            world.step();
-        }
-        world.settle();
-        for (what, count) in world.counts {
-            *counts.entry(what).or_default() += count;
-        }
-    }
+    let counts = run_all(seeds, false, policy);
     for what in [
         "returned",
         "bound returned",
@@ -860,10 +948,40 @@ fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
     }
 }
 
+/// How often what has happened.
+fn run_all<P: Policy>(
+    seeds: u64,
+    needy: bool,
+    policy: impl Fn(u64, &Settings) -> P,
+) -> HashMap<&'static str, u64> {
+    let mut counts: HashMap<&'static str, u64> = HashMap::new();
+    for seed in 0..seeds {
+        let mut world = World::new(seed, |settings| policy(seed, settings));
+        world.needy = needy;
+        for _ in 0..300 {
+            world.step();
+        }
+        world.settle();
+        for (what, count) in world.counts {
+            *counts.entry(what).or_default() += count;
+        }
+    }
+    counts
+}
+
 #[test]
 fn every_call_ends_once_whatever_hosts_do() {
     let runs = std::env::var("GRIDRPC_SIMULATIONS").ok().and_then(|text| text.parse().ok());
     run(runs.unwrap_or(1500), |_, settings| Adaptive::new(settings.cores));
+}
+
+#[test]
+fn every_call_ends_once_when_results_go_from_host_to_host() {
+    let counts = run_all(500, true, |_, settings| Adaptive::new(settings.cores));
+    for what in ["sent to its arguments", "sent where its arguments come", "results not exchanged"]
+    {
+        assert!(counts.get(what).is_some_and(|count| *count > 1), "{what}: {counts:?}");
+    }
 }
 
 #[test]
@@ -909,7 +1027,7 @@ fn hosts_that_never_come_are_given_up_and_told() {
     let guest = core.reserve(1, None, &mut out)[0];
     let mut now = Time(1);
     while core.broken().is_none() {
-        assert!(now < Time(60_000_000_000), "it is tried for ever");
+        assert!(now < Time(60_000_000_000), "it is tried forever");
         let asked: Vec<WorkerId> = out
             .drain(..)
             .filter_map(|action| match action {
@@ -933,7 +1051,7 @@ fn hosts_that_never_come_are_given_up_and_told() {
 }
 
 #[test]
-fn hosts_that_join_and_start_no_worker_are_given_up_and_all_are_told() {
+fn hosts_that_join_and_start_no_worker_are_given_up_and_all_are_reported() {
     let mut core: Core<u32> =
         Core::new(Settings { workers: 0, hosts: vec![1, 1, 1], ..Settings::default() });
     let (mut out, mut started) = (Vec::new(), [0; 3]);
@@ -941,7 +1059,7 @@ fn hosts_that_join_and_start_no_worker_are_given_up_and_all_are_told() {
     core.submit(Time(1), Task::new(FunctionId(0), 7), &mut out).expect("taken");
     let mut now = Time(1);
     while core.broken().is_none() {
-        assert!(now < Time(60_000_000_000), "it is tried for ever");
+        assert!(now < Time(60_000_000_000), "it is tried forever");
         for action in std::mem::take(&mut out) {
             let Action::Start(id) = action else { continue };
             started[id.0 as usize] += 1;
@@ -967,7 +1085,7 @@ fn hosts_that_join_and_start_no_worker_are_given_up_and_all_are_told() {
 }
 
 #[test]
-fn hosts_that_fail_soon_after_each_other_are_asked_for_again_together() {
+fn hosts_that_fail_soon_after_each_other_are_requested_again_together() {
     const MS: u64 = 1_000_000;
     let mut core: Core<u32> =
         Core::new(Settings { workers: 0, hosts: vec![1; 4], ..Settings::default() });
@@ -1130,7 +1248,7 @@ fn calls_of_a_group_that_is_given_up_end_and_others_do_not() {
     assert!(matches!(refused, Err(Refusal::NoServer(..))), "{refused:?}");
     let guest = core.reserve(1, Some(first), &mut out)[0];
     assert!(matches!(core.standing(guest), Standing::Lost(_)));
-    // One that is told of later is known to be lost as well.
+    // One that is reported later is known to be lost as well.
     let again = core.add_group("again", false, vec![WorkerId(0)]);
     assert!(matches!(core.submit(now, bound(5, again), &mut out), Err(Refusal::NoServer(..))));
     core.check();
@@ -1159,6 +1277,26 @@ fn a_worker_that_waits_for_a_call_runs_it_only_where_it_is_bound() {
     core.check();
     let waiting = core.submit(Time(2), bound(2, first), &mut out).expect("taken");
     assert_eq!(core.claim(Time(2), waiting, WorkerId(0), &mut out), Claim::Run(2));
+    core.check();
+}
+
+#[test]
+fn a_call_that_its_host_continues_with_leaves_without_an_end() {
+    let (mut core, [first, _], mut out) = two_hosts();
+    let mut submit =
+        |core: &mut Core<u32>, task| core.submit(Time(2), task, &mut out).expect("taken");
+    let (left, next) = (submit(&mut core, bound(1, first)), submit(&mut core, bound(2, first)));
+    assert_eq!((core.host_of(left), core.host_of(next)), (Some(WorkerId(0)), None), "{out:?}");
+    out.clear();
+    assert_eq!(core.detached(Time(3), WorkerId(0), left, &mut out), Ok((1, true)));
+    assert_eq!(sends(&out), [(2, 0)], "the host takes the next one");
+    assert!(!out.iter().any(|action| matches!(action, Action::End { .. })), "{out:?}");
+    core.check();
+    // Its answer does not come any more.
+    assert!(core.detached(Time(4), WorkerId(0), left, &mut out).is_err());
+    assert!(core.cancel(Time(4), next, &mut out));
+    assert_eq!(core.detached(Time(5), WorkerId(0), next, &mut out), Ok((2, false)));
+    assert_eq!(core.live(), 0);
     core.check();
 }
 

@@ -20,7 +20,7 @@ fn task(payload: u32) -> Task<u32> {
     Task { options, ..Task::new(F, payload) }
 }
 
-/// Submits a call; returns who was told its function, and who was sent it.
+/// Submits a call; returns the workers that received its function, and the call.
 fn submit(core: &mut Core<u32>, now: Time) -> (Option<WorkerId>, Option<WorkerId>) {
     let mut out = Vec::new();
     core.submit(now, task(1), &mut out).unwrap();
@@ -40,7 +40,7 @@ fn submit(core: &mut Core<u32>, now: Time) -> (Option<WorkerId>, Option<WorkerId
 }
 
 #[test]
-fn a_number_that_means_another_function_is_told_again_to_who_knew_the_old_one() {
+fn a_number_that_means_another_function_is_reported_again_to_who_knew_the_old_one() {
     let mut core = grid(3);
     let (told, sent) = submit(&mut core, Time(1));
     assert_eq!(told, sent);

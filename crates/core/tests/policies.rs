@@ -2,7 +2,7 @@
 
 use gridrpc_core::{FunctionId, Policy, View, WorkerId};
 
-/// One executor after the other, by number, whoever can take the call; nobody goes on with the next.
+/// One executor after the other, by number, whoever can take the call; nobody continues with the next.
 #[derive(Debug, Default)]
 pub struct InTurn {
     last: usize,

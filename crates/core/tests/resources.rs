@@ -228,7 +228,7 @@ fn a_call_is_not_begun_that_says_it_takes_longer_than_its_host_stays() {
     assert_eq!(submit(&mut core, long(0, 200)), [(0, 1)]);
     assert_eq!(submit(&mut core, long(1, 200)), [(1, 1)]);
     assert_eq!(submit(&mut core, long(2, 200)), [], "it would be cut off");
-    // Those behind it go on, if they are done before.
+    // Those behind it continue, if they are done before.
     assert_eq!(submit(&mut core, long(3, 90)), [(3, 0)]);
     assert_eq!(submit(&mut core, call(4, &[])), [(4, 0)]);
     assert_eq!(answer(&mut core, 1, id(0)), [(2, 1)]);
@@ -310,7 +310,7 @@ fn jobs_are_not_begun_for_ever_for_a_call_that_none_has_time_for_when_it_serves(
 }
 
 #[test]
-fn hosts_are_asked_for_that_have_what_waits_and_as_many_as_it_takes() {
+fn hosts_are_requested_that_have_what_waits_and_as_many_as_it_takes() {
     let settings = Settings { workers: 0, hosts: vec![4; 6], ..Settings::default() };
     let mut core: Core<u32> = Core::new(settings);
     let ids: Vec<WorkerId> = (0..6).map(WorkerId).collect();

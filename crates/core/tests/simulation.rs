@@ -30,7 +30,7 @@ struct Process {
     begun_ever: u64,
     taught: HashSet<FunctionId>,
     blobs: HashSet<BlobId>,
-    /// Data that it was told to let go of.
+    /// Data that the core has requested it to drop.
     letting_go: Vec<BlobId>,
 }
 
@@ -116,6 +116,8 @@ impl<P: Policy> World<P> {
             cores: rng.usize(1..4),
             max_queued: rng.usize(1..40),
             max_nested: (seed % 40) as usize,
+            // Calls are claimed at random here; tests/nested.rs has real trees.
+            max_relief: 0,
             max_queued_bytes: rng.u64(1..5000),
             grace: rng.u64(1..2_000_000),
             retries: rng.u32(0..3),
@@ -281,6 +283,7 @@ impl<P: Policy> World<P> {
                         End::NoWorkers(_) => "no workers",
                         End::TooWide(_) | End::Unfit(_) => "too wide",
                         End::NoServer(..) => unreachable!("no workers are left then"),
+                        End::NestedCallLimit(_) => "nested call limit",
                         End::Closed => "closed",
                     });
                 }
@@ -470,7 +473,7 @@ impl<P: Policy> World<P> {
         let taken: u64 = sent.map(|(_, _, payload)| self.calls[*payload as usize].gpus).sum();
         let all = &self.settings.resources;
         let has = all.iter().map(|(_, amount)| amount).sum::<u64>();
-        assert!(taken + wanted <= has, "{wanted} of {has}, of which {taken} are taken");
+        assert!(taken + wanted <= has, "{wanted} of {has}, and {taken} are taken");
     }
 
     /// A call is about to be sent: no wide one that was there before could have the place some time.
@@ -621,7 +624,7 @@ impl<P: Policy> World<P> {
         });
     }
 
-    /// Nobody goes on waiting for what will not come.
+    /// Nobody keeps waiting for what will not come.
     fn check_dependents(&self) {
         let gathering: HashSet<u32> = self.gathering.iter().map(|(_, payload)| *payload).collect();
         for (index, wanted) in self.calls.iter().enumerate().filter(|(_, call)| !call.ended) {
@@ -805,7 +808,7 @@ impl<P: Policy> World<P> {
         }
     }
 
-    /// A worker reads data no more that it was told to let go of.
+    /// A worker no longer reads data that it had to drop.
     fn let_go(&mut self, out: &mut Vec<Action<u32>>) {
         let Some(index) = self.pick(|p| p.alive && !p.letting_go.is_empty()) else { return };
         let letting_go = &mut self.processes[index].letting_go;

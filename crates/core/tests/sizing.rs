@@ -118,7 +118,7 @@ fn calls_wait_while_there_is_no_worker() {
 }
 
 #[test]
-fn a_busy_worker_that_is_wanted_again_goes_on() {
+fn a_busy_worker_that_is_wanted_again_continues() {
     let mut core = grid(1);
     let (worker, call) = sent(&submit(&mut core, Time(10), 0, None))[0];
     resize(&mut core, 0);

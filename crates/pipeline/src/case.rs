@@ -5,7 +5,7 @@
 pub struct Case {
     /// Of each task, in the order of submission.
     pub sleep: Vec<f64>,
-    /// When each worker has started; or when it is asked for, in a system with a `Start`.
+    /// When each worker has started; or when it is requested, in a system with a `Start`.
     pub ready: Vec<f64>,
     /// Number of each worker's host, below the number of workers.
     pub host: Vec<u32>,
@@ -61,7 +61,7 @@ pub struct Figures {
 }
 
 impl Stamps {
-    /// For tasks of these many, none of which has begun.
+    /// Of this many tasks before the first begins.
     pub(crate) fn new(tasks: usize) -> Stamps {
         let none = vec![f64::NAN; tasks];
         Stamps {

@@ -131,7 +131,7 @@ impl Run<'_> {
 
     // Memory is taken and given back.
 
-    /// So many bytes more, or less, are held; what that allows goes on.
+    /// So many bytes more, or less, are held; what that allows continues.
     pub(crate) fn hold(&mut self, size: f64) {
         let Some(shortage) = &mut self.shortage else { return };
         if size == 0.0 {
@@ -152,7 +152,7 @@ impl Run<'_> {
         self.page();
     }
 
-    /// What had to wait while everything stood still goes on.
+    /// What had to wait while everything stood still continues.
     fn resume(&mut self) {
         while let Some(task) = self.shortage.as_mut().and_then(|one| one.held_results.pop_front()) {
             self.answer(task);

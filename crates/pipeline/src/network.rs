@@ -24,7 +24,7 @@ pub struct SimulatedServer {
     pub phase: f64,
 }
 
-/// A link between a group of clients and a server. Transfers of one direction share its bandwidth evenly.
+/// A link between a group of clients and a server. In each direction, its connections share the bandwidth evenly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientLink {
     /// Bytes per second in each direction.

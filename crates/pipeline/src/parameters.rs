@@ -72,7 +72,7 @@ impl Effort {
     }
 }
 
-/// How workers come up once they have been asked for, at the time their case gives.
+/// How workers come up once they have been requested, at the time their case gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Start {
     /// Seconds before the first is made; besides, for each worker, `prepare`.
@@ -89,7 +89,7 @@ pub struct Start {
     pub all_first: bool,
 }
 
-/// How a system behaves. What each number means stands in `gridbench.model.pipeline`, which gives
+/// How a system behaves. Each number is described in `gridbench.model.pipeline`, which gives
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]

@@ -1,4 +1,4 @@
-//! What goes on in one run. Each method is something that happens to a task or worker.
+//! What happens in one run. Each method is something that happens to a task or worker.
 
 use std::collections::VecDeque;
 
@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Goes on by so many events at most; whether there are more.
+    /// Continues by so many events at most; whether there are more.
     pub fn go_on(&mut self, events: usize) -> bool {
         self.step(events)
     }

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 
+use gridrpc_core::{FunctionId, HostPace};
 use gridrpc_placement::{
-    ANSWER_STALE, ANSWER_VALID, Announced, Average, Candidate, Measured, OwnCall, OwnCalls, Policy,
-    Work, candidates, choose,
+    ANSWER_STALE, ANSWER_VALID, Announced, CallTimes, Candidate, Measured, Measurements, OwnCall,
+    Policy, Work, candidates, choose,
 };
 
 use crate::network::{
@@ -16,7 +17,7 @@ use crate::network::{
 };
 use crate::stages::{Stage, Stages, World};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum CallEvent {
     /// The next call of the plan begins.
     Begins,
@@ -48,20 +49,18 @@ impl ServerState {
     }
 }
 
-/// What a client knows of a server that it has called.
-#[derive(Debug)]
+/// A server that a client has called.
+#[derive(Debug, Default)]
 struct KnownServer {
     server: u32,
-    calls: OwnCalls,
-    /// Calls that have been sent and have not ended: as many as the server runs at a time. The others are held back.
+    measured: Measurements<u32>,
+    /// How many calls are sent ahead.
+    pace: HostPace,
+    /// Calls that have been sent and have not ended. The others are held back.
     sent: u32,
     held: VecDeque<u32>,
-    bandwidth_in: Average,
-    bandwidth_out: Average,
-    /// Time that calls have waited at the server.
-    queue: Average,
-    /// By function.
-    speeds: Vec<Average>,
+    /// Calls whose arguments and whose results are on the connection: the first is being transferred.
+    transfers: [VecDeque<u32>; 2],
 }
 
 /// A client.
@@ -93,6 +92,8 @@ pub struct ServersRun<'n> {
     /// When the client sent a call, and when the server had its arguments.
     sent: Vec<f64>,
     received: Vec<f64>,
+    /// Whether fewer calls of the client were there than the server runs when it was sent.
+    was_free: Vec<bool>,
     /// How clients count their calls.
     own: Vec<OwnCall>,
     described: Vec<(Announced, Measured)>,
@@ -142,6 +143,7 @@ impl<'n> ServersRun<'n> {
             },
             sent: vec![f64::NAN; calls],
             received: vec![f64::NAN; calls],
+            was_free: vec![false; calls],
             own: vec![OwnCall::default(); calls],
             described: Vec::with_capacity(servers),
             candidates: Vec::with_capacity(servers),
@@ -210,21 +212,32 @@ impl<'n> ServersRun<'n> {
         client.alive += 1;
         self.alive += 1;
         let described = &self.network.servers[server as usize];
-        let known = client.server(server, self.network.functions.len());
-        self.own[call] = known.calls.begin(now, core_time, described.cores);
-        if known.sent < described.slots {
-            known.sent += 1;
-            self.send(call);
-        } else {
-            known.held.push_back(call as u32);
-        }
+        let known = client.server(server);
+        self.own[call] = known.measured.begin(now, core_time, described.cores);
+        known.held.push_back(call as u32);
+        self.send_held(number, server);
     }
 
-    fn send(&mut self, call: usize) {
-        let now = self.stages.now();
-        self.sent[call] = now;
-        let (link, _) = self.link(call);
-        self.stages.at(now + link.latency, CallEvent::Reaches, call as u32);
+    /// Sends calls of a client as far as the core of gridrpc does: as many as the server runs, and what it runs while
+    /// messages are on their way.
+    fn send_held(&mut self, client: usize, server: u32) {
+        let (now, network) = (self.stages.now(), self.network);
+        let slots = network.servers[server as usize].slots;
+        let group = network.clients[client] as usize;
+        let latency = network.links[group * self.servers.len() + server as usize].latency;
+        let known = self.clients[client].server(server);
+        while let Some(&call) = known.held.front() {
+            let function = FunctionId(self.plan.function[call as usize]);
+            let ahead = known.pace.ahead(function, slots as usize, nanoseconds(2.0 * latency));
+            if known.sent as usize >= slots as usize + ahead {
+                break;
+            }
+            known.held.pop_front();
+            self.was_free[call as usize] = known.sent < slots;
+            known.sent += 1;
+            self.sent[call as usize] = now;
+            self.stages.at(now + latency, CallEvent::Reaches, call);
+        }
     }
 
     /// The server, and how long the call is expected to keep one of its cores.
@@ -232,7 +245,9 @@ impl<'n> ServersRun<'n> {
         let function = self.plan.function[call] as usize;
         let client = &mut self.clients[self.plan.client[call] as usize];
         let draw = match policy {
-            Policy::Random | Policy::TwoChoices => mixed(seed ^ mixed(call as u64)),
+            Policy::LeastTime | Policy::Random | Policy::TwoChoices => {
+                mixed(seed ^ mixed(call as u64))
+            }
             _ => client.begun,
         };
         let now = self.stages.now();
@@ -247,6 +262,7 @@ impl<'n> ServersRun<'n> {
             let announced = Announced {
                 speed: server.announced_speed,
                 load,
+                age: now - announcement(answered, server.phase, self.network.interval),
                 cores: server.cores,
                 is_full: false,
             };
@@ -255,15 +271,8 @@ impl<'n> ServersRun<'n> {
         for known in &client.known {
             let server = &self.network.servers[known.server as usize];
             let announced = announcement(answered, server.phase, self.network.interval);
-            self.described[known.server as usize].1 = Measured {
-                speed: known.speeds[function].get(),
-                bandwidth_in: known.bandwidth_in.get(),
-                bandwidth_out: known.bandwidth_out.get(),
-                announced_calls: known.calls.before(announced),
-                calls: known.calls.count(),
-                wait: known.calls.wait(now),
-                queue: known.queue.get(),
-            };
+            self.described[known.server as usize].1 =
+                known.measured.measured(&self.plan.function[call], announced, now);
         }
         candidates(&self.described, true, &mut self.candidates);
         let work = &self.network.functions[function];
@@ -281,32 +290,58 @@ impl<'n> ServersRun<'n> {
         let server = self.stamps.server[call];
         let client = &mut self.clients[self.plan.client[call] as usize];
         client.alive -= 1;
-        let known = client.server(server, self.network.functions.len());
-        known.calls.end(now, self.own[call]);
-        let next = known.held.pop_front();
-        if next.is_none() {
-            known.sent -= 1;
-        }
-        let computed = self.stamps.computed[call];
-        let run = computed - self.stamps.started[call];
-        known.speeds[self.plan.function[call] as usize].add_run(work.operations, run, true);
-        known.queue.add_queue(self.stamps.started[call] - self.received[call]);
-        known.bandwidth_in.add_transfer(work.bytes_in, self.received[call] - self.sent[call], 0.0);
-        known.bandwidth_out.add_transfer(work.bytes_out, now - computed, 0.0);
-        if let Some(next) = next {
-            self.send(next as usize);
-        }
+        let known = client.server(server);
+        known.measured.end(now, self.own[call]);
+        known.sent -= 1;
+        let times = CallTimes {
+            sent: self.sent[call],
+            received: self.received[call],
+            started: self.stamps.started[call],
+            computed: self.stamps.computed[call],
+            returned: now,
+            error: 0.0,
+            bytes_in: work.bytes_in,
+            bytes_out: work.bytes_out,
+            operations: work.operations,
+            has_cost: true,
+        };
+        let function = self.plan.function[call];
+        known.measured.learn(&function, &times);
+        let turnaround = self.was_free[call].then(|| nanoseconds(now - times.sent));
+        let ran = nanoseconds(times.computed - times.started);
+        known.pace.learn(FunctionId(function), ran, turnaround);
+        self.send_held(self.plan.client[call] as usize, server);
     }
 
     // ---- The server
 
     fn reach(&mut self, call: usize) {
         self.servers[self.stamps.server[call] as usize].alive += 1;
-        let (link, stage) = self.link(call);
-        self.transfer(stage, self.work(call).bytes_in / link.bandwidth, CallEvent::Received, call);
+        self.add_transfer(call, CallEvent::Received);
     }
 
-    fn transfer(&mut self, stage: Stage, seconds: f64, then: CallEvent, call: usize) {
+    /// A connection transfers one call after the other, in each direction. Connections share the bandwidth of a link.
+    fn add_transfer(&mut self, call: usize, then: CallEvent) {
+        let transfers = self.transfers(call, then);
+        transfers.push_back(call as u32);
+        if transfers.len() == 1 {
+            self.transfer(call, then);
+        }
+    }
+
+    fn transfers(&mut self, call: usize, then: CallEvent) -> &mut VecDeque<u32> {
+        let client = &mut self.clients[self.plan.client[call] as usize];
+        let known = client.server(self.stamps.server[call]);
+        &mut known.transfers[usize::from(then == CallEvent::Sent)]
+    }
+
+    fn transfer(&mut self, call: usize, then: CallEvent) {
+        let ((link, stage), work) = (self.link(call), self.work(call));
+        let (bytes, stage) = match then {
+            CallEvent::Sent => (work.bytes_out, stage + 1),
+            _ => (work.bytes_in, stage),
+        };
+        let seconds = bytes / link.bandwidth;
         if seconds > 0.0 {
             // Links are no stages without time, at which `add` hands back what follows.
             let _ = self.stages.add(stage, seconds, then, call as u32);
@@ -315,7 +350,16 @@ impl<'n> ServersRun<'n> {
         }
     }
 
+    fn end_transfer(&mut self, call: usize, then: CallEvent) {
+        let transfers = self.transfers(call, then);
+        transfers.pop_front();
+        if let Some(&next) = transfers.front() {
+            self.transfer(next as usize, then);
+        }
+    }
+
     fn receive(&mut self, call: usize) {
+        self.end_transfer(call, CallEvent::Received);
         self.received[call] = self.stages.now();
         let number = self.stamps.server[call] as usize;
         if self.servers[number].running < self.network.servers[number].slots {
@@ -341,11 +385,11 @@ impl<'n> ServersRun<'n> {
         if let Some(next) = self.servers[number].waiting.pop_front() {
             self.start(next as usize);
         }
-        let (link, stage) = self.link(call);
-        self.transfer(stage + 1, self.work(call).bytes_out / link.bandwidth, CallEvent::Sent, call);
+        self.add_transfer(call, CallEvent::Sent);
     }
 
     fn sent(&mut self, call: usize) {
+        self.end_transfer(call, CallEvent::Sent);
         self.servers[self.stamps.server[call] as usize].alive -= 1;
         let at = self.stages.now() + self.link(call).0.latency;
         self.stages.at(at, CallEvent::Ends, call as u32);
@@ -368,6 +412,10 @@ impl<'n> ServersRun<'n> {
             self.stages.at(at.max(self.stages.now()), CallEvent::Announces, number as u32);
         }
     }
+}
+
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
 }
 
 /// Time of the last announcement until `answered`. The first was one interval before the phase of the server.
@@ -397,20 +445,10 @@ impl ClientState {
         if age <= ANSWER_STALE { before } else { now }
     }
 
-    fn server(&mut self, server: u32, functions: usize) -> &mut KnownServer {
+    fn server(&mut self, server: u32) -> &mut KnownServer {
         let at = self.known.binary_search_by_key(&server, |known| known.server);
         let at = at.unwrap_or_else(|at| {
-            let known = KnownServer {
-                server,
-                calls: OwnCalls::default(),
-                sent: 0,
-                held: VecDeque::new(),
-                bandwidth_in: Average::default(),
-                bandwidth_out: Average::default(),
-                queue: Average::default(),
-                speeds: vec![Average::default(); functions],
-            };
-            self.known.insert(at, known);
+            self.known.insert(at, KnownServer { server, ..KnownServer::default() });
             at
         });
         &mut self.known[at]

@@ -54,7 +54,7 @@ struct InTurn<T> {
 /// All jobs at once, each at an equal share of the speed.
 ///
 /// There are `servers` of full speed, and none helps another with the same job: up to so many jobs
-/// go on at full speed. A link has one, a machine as many as it has processors.
+/// continue at full speed. A link has one, a machine as many as it has processors.
 ///
 /// What counts is the work that a job would have got if it had been there all the time: a job is
 /// done when that has grown by the job's own. So nothing has to be recomputed for each of them when
@@ -226,7 +226,7 @@ impl<T: Copy> Stages<T> {
         }
     }
 
-    /// The next that happens; time goes on to then.
+    /// The next event; time advances to it.
     pub fn next(&mut self) -> Option<Event<T>> {
         let first = self.later.pop()?;
         self.now = first.at();
@@ -234,7 +234,7 @@ impl<T: Copy> Stages<T> {
     }
 
     /// What follows the job that a stage in turn has done. Before the next begins that has to
-    /// happen, as what comes of it may be urgent: see `turn`.
+    /// happen, as its result may be urgent: see `turn`.
     fn done(&self, stage: Stage) -> Option<Next<T>> {
         match &self.stages[usize::from(stage)] {
             Kind::InTurn(one) => one.now,
@@ -242,7 +242,7 @@ impl<T: Copy> Stages<T> {
         }
     }
 
-    /// A stage in turn goes on to its next job.
+    /// A stage in turn continues to its next job.
     fn turn(&mut self, stage: Stage) {
         let Kind::InTurn(one) = &mut self.stages[usize::from(stage)] else { return };
         one.now = None;
@@ -291,7 +291,7 @@ pub trait World<T: Copy> {
     /// Something happens to a task or worker.
     fn happen(&mut self, what: T, which: u32);
 
-    /// Goes on by so many events; whether there are more.
+    /// Continues by so many events; whether there are more.
     fn step(&mut self, events: usize) -> bool {
         for _ in 0..events {
             let Some((next, which)) = self.stages().next() else { return false };

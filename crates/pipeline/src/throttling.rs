@@ -9,7 +9,7 @@
 //! - *severe*: still more slowly, tasks that wait come first;
 //! - *critical*: new tasks are held back, results go out first;
 //! - *halt*: nothing is taken, sent or accepted from workers until there is room again; what is on
-//!   its way arrives, results leave, and writing to disk goes on.
+//!   its way arrives, results leave, and writing to disk continues.
 
 use std::collections::VecDeque;
 

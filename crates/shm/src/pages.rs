@@ -1,7 +1,7 @@
 //! Filling memory files: huge pages where the kernel provides them, and optimizations where it does not.
 //!
 //! A new page costs more than a copy into it, four times as much with pages of 4 KiB, and each reader has to map the
-//! pages one by one. Pages of 2 MiB are allocated and mapped almost for free. On most systems memory files do not get
+//! pages one by one. Pages of 2 MiB are allocated and mapped at almost no cost. On most systems memory files do not get
 //! them automatically, but `MADV_COLLAPSE` (Linux 6.1) makes them on demand.
 
 use std::io;

@@ -11,6 +11,7 @@ pub mod local_time;
 mod lock;
 pub mod memory;
 mod memory_file;
+mod output_capture;
 pub mod printer;
 pub mod process;
 pub mod processors;
@@ -31,6 +32,7 @@ pub use memory_file::{
     common_number, empty, file_size_limit, keeps_its_length, mappings_are_many, memory_file,
     seal_for_others, seal_for_strangers,
 };
+pub use output_capture::{CapturedOutput, OutputCapture, show_output_at_a_crash};
 pub use printer::Printer;
 pub use socket::{
     receive, receive_behind, receive_into, round_trip, send, send_before, wait_at_most,

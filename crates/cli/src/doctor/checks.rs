@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_a_host_that_is_well() {
+    fn nothing_is_reported_of_a_host_that_is_well() {
         assert!(told(0, |_| {}).is_empty());
     }
 

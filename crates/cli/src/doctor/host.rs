@@ -133,7 +133,7 @@ impl Course<'_> {
         let until = begin + self.server.start_timeout;
         let mut start = Start { encrypted: self.server.encryption, ..Start::default() };
         let mut said: VecDeque<String> = VecDeque::new();
-        let mut last = "is asked for".to_owned();
+        let mut last = "is requested".to_owned();
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(news) = self.news.recv_timeout(left) else {

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_knows_is_told_as_it_is_written() {
+    fn a_name_that_nobody_knows_is_reported_as_it_is_written() {
         let told = unknown("ann@node1", "node1", "Name or service not known");
         assert_eq!(
             told.what,

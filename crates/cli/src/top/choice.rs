@@ -42,7 +42,7 @@ impl fmt::Display for Wanted {
 #[derive(Debug, Error)]
 pub enum ChoiceError {
     /// No grid is running.
-    #[error("no grid of yours runs on this machine: there is one as long as a program has it open")]
+    #[error("none of your programs has a grid open on this machine")]
     None,
     /// Several grids match.
     #[error("{0} grids run: name one by its process\n{1}")]

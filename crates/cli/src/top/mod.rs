@@ -37,10 +37,10 @@ pub struct Options {
     /// Show the grid once, with averages since it was opened, and end
     #[arg(long)]
     once: bool,
-    /// Print all values as JSON: a document per line, as `Grid.stats` tells it
+    /// Print all values as JSON: a document per line, like `Grid.stats`
     #[arg(long)]
     json: bool,
-    /// Serve a page about all grids, or those of PID, on this machine alone, at PORT or at a free one, to those who
+    /// Serve a page about all grids, or those of PID, on this machine only, at PORT or a free port, to those who
     /// know its address. /metrics has the same for Prometheus
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", conflicts_with_all = ["once", "json"])]
     web: Option<u16>,

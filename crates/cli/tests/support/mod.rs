@@ -85,7 +85,7 @@ pub fn outcome(call: &Call) -> Outcome {
 
 pub fn returned(call: &Call) -> (Vec<Value>, Vec<Vec<u8>>) {
     match outcome(call) {
-        Outcome::Returned(sections) => {
+        Outcome::Returned(sections, _) => {
             let (values, data) = sections.split_first().expect("values");
             let values = decode_values(values.bytes(), Order::NATIVE).unwrap();
             (values, data.iter().map(|part| part.bytes().to_vec()).collect())

@@ -21,12 +21,20 @@ struct Grid {
 
 impl Grid {
     fn open(calls: usize) -> Grid {
+        Grid::open_with(calls, ReactorLock::serve)
+    }
+
+    /// `serve` runs in the grid's own thread.
+    fn open_with(
+        calls: usize,
+        serve: impl FnOnce(&ReactorLock<Reactor, Socket>) + Send + 'static,
+    ) -> Grid {
         let calls = Arc::new((0..calls).map(|_| Call::new()).collect::<Vec<_>>());
         let socket = Arc::new(Socket::new());
         let reactor = Reactor { socket: Arc::clone(&socket), calls: Arc::clone(&calls) };
         let reactor_lock = Arc::new(ReactorLock::new(Arc::clone(&socket), reactor));
         let server = Arc::clone(&reactor_lock);
-        let thread = thread::spawn(move || server.serve());
+        let thread = thread::spawn(move || serve(&server));
         Grid { reactor_lock, socket, calls, thread }
     }
 
@@ -61,7 +69,7 @@ fn wait_for(reactor_lock: &ReactorLock<Reactor, Socket>, calls: &[Call], numbers
             slept = true;
             call.sleep()
         };
-        assert!(reactor_lock.wait(late, || call.done(), sleep));
+        assert!(reactor_lock.wait(late, || call.done(), sleep, || false));
     }
     slept
 }
@@ -97,7 +105,7 @@ fn two_callers_while_the_grid_s_thread_leads() {
 }
 
 #[test]
-fn two_callers_of_which_one_leads_for_the_other() {
+fn one_of_two_callers_leads_for_the_other() {
     in_all_orders(PREEMPTIONS - 1, || {
         let grid = Grid::open(3);
         // The grid's thread answers the first call, and leaves the lock to the caller.
@@ -126,6 +134,54 @@ fn a_call_that_another_thread_ends() {
         });
         wait_for(&grid.reactor_lock, &grid.calls, &[0]);
         canceller.join().unwrap();
+        grid.close();
+    });
+}
+
+#[test]
+fn a_thread_that_rests_while_a_caller_leads() {
+    in_all_orders(PREEMPTIONS - 1, || {
+        let rested = Arc::new(Call::new());
+        let has_rested = Arc::clone(&rested);
+        let grid = Grid::open_with(2, move |reactor_lock| {
+            reactor_lock.rest();
+            has_rested.finish();
+            reactor_lock.serve();
+        });
+        let worker = grid.worker(&[0, 1]);
+        wait_for(&grid.reactor_lock, &grid.calls, &[0, 1]);
+        worker.join().unwrap();
+        // No caller leads any more.
+        rested.sleep();
+        grid.close();
+    });
+}
+
+#[test]
+fn a_call_that_nobody_waits_for_beside_a_caller_that_leads() {
+    in_all_orders(PREEMPTIONS - 1, || {
+        let grid = Grid::open(3);
+        // The grid's thread answers the first call, and leaves the lock to the caller.
+        grid.socket.wait_until_reading(true);
+        grid.socket.answer(0);
+        if wait_for(&grid.reactor_lock, &grid.calls, &[0]) {
+            grid.socket.wait_until_reading(false);
+        }
+        let is_submitted = Arc::new(Call::new());
+        let (reactor_lock, calls) = (Arc::clone(&grid.reactor_lock), Arc::clone(&grid.calls));
+        let (socket, submitted) = (Arc::clone(&grid.socket), Arc::clone(&is_submitted));
+        let other = thread::spawn(move || {
+            submitted.finish();
+            reactor_lock.ensure_leader();
+            socket.answer(2);
+            calls[2].sleep();
+        });
+        grid.socket.answer(1);
+        let call = &grid.calls[1];
+        let others = || is_submitted.done() && !grid.calls[2].done();
+        let late = Time(u64::MAX);
+        assert!(grid.reactor_lock.wait(late, || call.done(), |_| call.sleep(), others));
+        other.join().unwrap();
         grid.close();
     });
 }

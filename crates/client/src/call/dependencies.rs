@@ -4,11 +4,11 @@ use std::any::Any;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use gridrpc_link::payload::{Incoming, Payload};
+use gridrpc_link::payload::{Incoming, Outgoing, Payload};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::Stamps;
+use gridrpc_wire::{Order, Stamps};
 
-use crate::call::handle::{Beside, Call, Hold, Inner};
+use crate::call::handle::{Beside, Call, Hold, Inner, ResultArray};
 use crate::call::outcome::{Kept, Missing, Outcome};
 use crate::call::remote_result::KeptResult;
 
@@ -44,10 +44,10 @@ impl Call {
         let mut inner = self.lock();
         let Some(beside) = inner.beside.as_mut() else { return };
         beside.holds -= 1;
-        let shared = |sections: &Vec<Incoming>| {
+        let shared = |sections: &[Incoming]| {
             sections.iter().any(|section| matches!(section, Incoming::Shared(_)))
         };
-        let gone = beside.returned.take_if(|sections| beside.holds == 0 && !shared(sections));
+        let gone = beside.returned.take_if(|(sections, _)| beside.holds == 0 && !shared(sections));
         let unneeded = beside.holds == 0;
         let kept = if unneeded && inner.done { inner.forget_kept() } else { None };
         drop(inner);
@@ -98,10 +98,10 @@ impl Call {
     }
 
     /// Stores the result that a host has sent.
-    pub(crate) fn fetched(&self, sections: Vec<Incoming>) {
+    pub(crate) fn fetched(&self, sections: Vec<Incoming>, order: Order) {
         let inner = self.lock();
         if !inner.done {
-            self.finish_in(inner, Outcome::Returned(sections), None);
+            self.finish_in(inner, Outcome::Returned(sections, order), None);
         }
     }
 
@@ -148,19 +148,28 @@ impl Call {
         self.lock().payload = Some(Arc::new(payload));
     }
 
-    /// The result of the call.
-    pub(crate) fn returned(&self) -> Result<Vec<Incoming>, Missing> {
+    /// The result of the call, and its byte order.
+    pub(crate) fn returned(&self) -> Result<(Vec<Incoming>, Order), Missing> {
         let mut inner = self.lock();
         let returned = inner.outcome.as_mut().and_then(Kept::returned);
         let taken = || inner.beside.as_ref()?.returned.clone();
         returned.or_else(taken).ok_or(Missing)
     }
 
-    /// The calls whose results it needs.
-    pub(crate) fn needs(&self) -> Vec<Arc<Hold>> {
+    /// The calls whose results are among its arguments and stay on hosts.
+    pub(crate) fn kept_results(&self) -> Vec<u64> {
+        let inner = self.lock();
+        let parts = inner.payload.iter().flat_map(|payload| &payload.parts);
+        let mut calls: Vec<u64> = parts.filter_map(Outgoing::kept_by).collect();
+        calls.dedup();
+        calls
+    }
+
+    /// The calls whose results it needs, and the array that it takes of each; `None`: all of the result.
+    pub(crate) fn needs(&self) -> Vec<(Arc<Hold>, Option<ResultArray>)> {
         let inner = self.lock();
         let dependencies = inner.beside.iter().flat_map(|beside| &beside.dependencies);
-        dependencies.map(|one| Arc::clone(&one.call)).collect()
+        dependencies.map(|one| (Arc::clone(&one.call), one.array)).collect()
     }
 
     /// Stores the complete arguments.

@@ -11,7 +11,7 @@ use gridrpc_core::{CallId, End};
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::{Stamps, TraceContext};
+use gridrpc_wire::{DType, Order, Stamps, TraceContext};
 
 use crate::call::handler::Callbacks;
 use crate::call::outcome::{Kept, Outcome, Profile, moved};
@@ -59,7 +59,7 @@ pub(super) struct Beside {
     /// Number of calls that need the result of this one.
     pub(super) holds: u32,
     /// The result, kept for the calls that need it after the caller has taken it.
-    pub(super) returned: Option<Vec<Incoming>>,
+    pub(super) returned: Option<(Vec<Incoming>, Order)>,
     /// The result, if a host keeps it.
     pub(super) kept: Option<KeptResult>,
     /// Whether the kept result has been requested.
@@ -74,12 +74,26 @@ pub(super) struct Beside {
 #[derive(Debug)]
 pub struct Hold(pub(crate) Arc<Call>);
 
+/// An array among the results of a call of a module function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultArray {
+    /// Its parameter.
+    pub parameter: usize,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its length, bytes.
+    pub len: u64,
+}
+
 /// A call whose result is an argument of another.
 pub struct Dependency {
     /// The call.
     pub call: Arc<Hold>,
+    /// The array of its result that becomes a section of the other call, which is one of a module function. `None`: all
+    /// of the result, for a Python function.
+    pub array: Option<ResultArray>,
     /// The binding's object for the call; dropped when the result has been passed on.
-    pub owner: Box<dyn Any + Send + Sync>,
+    pub owner: Arc<dyn Any + Send + Sync>,
 }
 
 impl fmt::Debug for Dependency {
@@ -188,7 +202,7 @@ impl Call {
     /// # Errors
     /// When they are not there.
     pub(crate) fn find_left(&self, outcome: &mut Outcome) -> io::Result<()> {
-        let (Outcome::Returned(sections) | Outcome::Raised { sections, .. }) = outcome else {
+        let (Outcome::Returned(sections, _) | Outcome::Raised { sections, .. }) = outcome else {
             return Ok(());
         };
         if self.function.is_native() {
@@ -284,7 +298,7 @@ impl Call {
                 (inner.profile.worker, inner.profile.pid) = (stamps.worker, stamps.pid);
             }
         }
-        if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
+        if let Outcome::Returned(sections, _) | Outcome::Raised { sections, .. } = &outcome {
             inner.profile.bytes_out = sections.iter().map(moved).sum();
         }
         if let Outcome::Ended(End::WorkerLost(loss)) = &outcome
@@ -297,7 +311,7 @@ impl Call {
             Outcome::Ended(End::DependencyFailed(missing)) => Some(*missing),
             _ => None,
         };
-        inner.failed = !matches!(outcome, Outcome::Returned(_));
+        inner.failed = !matches!(outcome, Outcome::Returned(..));
         inner.outcome = Some(Kept::keep(outcome));
         inner.done = true;
         let beside = inner.beside.as_mut().map(|beside| {
@@ -346,10 +360,10 @@ impl Call {
             Some(beside) if !inner.done && !beside.fetching => beside.kept.as_ref(),
             _ => None,
         };
-        let Some(keeper) = to_ask.map(|kept| Arc::clone(&kept.keeper)) else { return inner };
+        let Some(lease) = to_ask.map(|kept| Arc::clone(&kept.lease)) else { return inner };
         inner.beside.get_or_insert_default().fetching = true;
         drop(inner);
-        keeper.fetch();
+        lease.fetch();
         self.lock()
     }
 

@@ -59,12 +59,14 @@ pub struct LostItems {
     pub running: bool,
     /// Results as the worker wrote them.
     pub results: Vec<Incoming>,
+    /// The byte order of the numbers in the results.
+    pub order: Order,
 }
 
 impl LostItems {
     /// Converts it to the outcome of a call of this function.
     pub(crate) fn into_outcome(self, function: &str) -> Outcome {
-        let LostItems { loss, ended, running, results } = self;
+        let LostItems { loss, ended, running, results, order } = self;
         let HostLoss { worker, pid, cause, number, why, host, stderr } = loss_on_the_wire(&loss);
         let text = |text: &str| Value::Text(text.to_owned());
         let values = [
@@ -79,13 +81,13 @@ impl LostItems {
             text(stderr),
         ];
         let mut head = Vec::new();
-        if encode_values(&values, Order::NATIVE, &mut head).is_err() {
+        if encode_values(&values, order, &mut head).is_err() {
             head.clear();
         }
         let sections = std::iter::once(Incoming::Bytes(head)).chain(results).collect();
         let error = RemoteError::ItemLost.name().to_owned();
         let message = format!("a worker was lost that ran {function}");
-        Outcome::Raised { error, message, trace: String::new(), sections }
+        Outcome::Raised { error, message, trace: String::new(), sections, order }
     }
 
     /// Whether `error` is the error name of lost items.
@@ -96,9 +98,9 @@ impl LostItems {
 
     /// Decodes the sections of that error. Returns `None` if they are malformed.
     #[must_use]
-    pub fn decode(sections: Vec<Incoming>) -> Option<LostItems> {
+    pub fn decode(sections: Vec<Incoming>, order: Order) -> Option<LostItems> {
         let mut sections = sections.into_iter();
-        let values = decode_values(sections.next()?.bytes(), Order::NATIVE).ok()?;
+        let values = decode_values(sections.next()?.bytes(), order).ok()?;
         let number = |at: usize| match values.get(at)? {
             Value::Int(number) => u64::try_from(*number).ok(),
             _ => None,
@@ -122,6 +124,7 @@ impl LostItems {
             ended: number(0)?,
             running: number(1)? != 0,
             results: sections.collect(),
+            order,
         })
     }
 }
@@ -148,16 +151,17 @@ mod tests {
         let (host, stderr) = ("node".to_owned(), "last words".to_owned());
         let loss = Loss { worker: 3, pid: 77, host, cause, stderr };
         let results = vec![Incoming::Bytes(vec![1, 2])];
-        let lost = LostItems { loss: loss.clone(), ended: 5, running: true, results };
-        let Outcome::Raised { error, message, sections, .. } = lost.into_outcome("f") else {
+        let order = Order::FOREIGN;
+        let lost = LostItems { loss: loss.clone(), ended: 5, running: true, results, order };
+        let Outcome::Raised { error, message, sections, order, .. } = lost.into_outcome("f") else {
             panic!("it is an error")
         };
         assert!(LostItems::are_told(&error) && !LostItems::are_told("ItemLost"));
         assert_eq!(message, "a worker was lost that ran f");
-        let lost = LostItems::decode(sections).unwrap();
+        let lost = LostItems::decode(sections, order).unwrap();
         assert_eq!((lost.loss, lost.ended, lost.running), (loss, 5, true));
         assert_eq!(lost.results[0].bytes(), [1, 2]);
-        assert!(LostItems::decode(vec![Incoming::Bytes(vec![9])]).is_none());
-        assert!(LostItems::decode(Vec::new()).is_none());
+        assert!(LostItems::decode(vec![Incoming::Bytes(vec![9])], order).is_none());
+        assert!(LostItems::decode(Vec::new(), order).is_none());
     }
 }

@@ -10,12 +10,12 @@ pub(crate) mod trace;
 mod watch;
 
 pub(crate) use handle::Extras;
-pub use handle::{Call, Dependency, Hold};
+pub use handle::{Call, Dependency, Hold, ResultArray};
 pub use handler::{CallbackHandler, Callbacks};
 pub use lost_workers::LostItems;
 pub use lost_workers::{loss_from_the_wire, loss_on_the_wire};
 pub(crate) use outcome::moved;
 pub use outcome::{Outcome, Profile};
-pub(crate) use remote_result::{Keeper, KeptPart, KeptRequest, KeptRequests, KeptResult};
+pub(crate) use remote_result::{KeptPart, KeptRequest, KeptRequests, KeptResult, ResultLease};
 pub(crate) use watch::Notified;
 pub use watch::{Watch, Watcher};

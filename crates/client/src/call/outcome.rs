@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gridrpc_core::End;
 use gridrpc_link::payload::Incoming;
-use gridrpc_wire::Stamps;
+use gridrpc_wire::{Order, Stamps};
 
 /// A call has no result, or the result is gone.
 #[derive(Debug)]
@@ -16,8 +16,8 @@ const SMALL: usize = 4096;
 /// Outcome of a call.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The function has returned these sections.
-    Returned(Vec<Incoming>),
+    /// The function has returned these sections, whose numbers have this byte order.
+    Returned(Vec<Incoming>, Order),
     /// The function has raised an error.
     Raised {
         /// Type of the error; the protocol's own start with `gridrpc.`.
@@ -28,6 +28,8 @@ pub enum Outcome {
         trace: String,
         /// The pickled error, if it could be pickled.
         sections: Vec<Incoming>,
+        /// The byte order of the numbers in its sections.
+        order: Order,
     },
     /// The call ended without an answer.
     Ended(End),
@@ -37,7 +39,7 @@ impl Outcome {
     /// Number of bytes received with it.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Outcome::Returned(sections) | Outcome::Raised { sections, .. } => {
+            Outcome::Returned(sections, _) | Outcome::Raised { sections, .. } => {
                 sections.iter().map(moved).sum()
             }
             Outcome::Ended(_) => 0,
@@ -71,7 +73,7 @@ pub struct Profile {
 /// An outcome that waits to be taken. There may be a million, nearly all of them small results.
 #[derive(Debug)]
 pub(super) enum Kept {
-    /// One returned section, received as bytes.
+    /// One returned section, received as bytes, in this machine's byte order.
     Small(Box<[u8]>),
     Other(Box<Outcome>),
 }
@@ -79,22 +81,25 @@ pub(super) enum Kept {
 impl Kept {
     pub(super) fn keep(outcome: Outcome) -> Kept {
         match outcome {
-            Outcome::Returned(mut sections) if matches!(&sections[..], [Incoming::Bytes(bytes)] if bytes.len() < SMALL) => {
+            Outcome::Returned(mut sections, Order::NATIVE) if matches!(&sections[..], [Incoming::Bytes(bytes)] if bytes.len() < SMALL) => {
                 match sections.pop() {
                     Some(Incoming::Bytes(bytes)) => Kept::Small(bytes.into_boxed_slice()),
-                    other => Kept::Other(Box::new(Outcome::Returned(other.into_iter().collect()))),
+                    other => {
+                        let sections = other.into_iter().collect();
+                        Kept::Other(Box::new(Outcome::Returned(sections, Order::NATIVE)))
+                    }
                 }
             }
             other => Kept::Other(Box::new(other)),
         }
     }
 
-    /// The sections of a result. Large sections are shared, not copied.
-    pub(super) fn returned(&mut self) -> Option<Vec<Incoming>> {
+    /// The sections of a result, and their byte order. Large sections are shared, not copied.
+    pub(super) fn returned(&mut self) -> Option<(Vec<Incoming>, Order)> {
         match self {
-            Kept::Small(bytes) => Some(vec![Incoming::Bytes(bytes.to_vec())]),
+            Kept::Small(bytes) => Some((vec![Incoming::Bytes(bytes.to_vec())], Order::NATIVE)),
             Kept::Other(outcome) => match &mut **outcome {
-                Outcome::Returned(sections) => {
+                Outcome::Returned(sections, order) => {
                     for section in sections.iter_mut() {
                         if let Incoming::Bytes(bytes) = section
                             && bytes.len() >= SMALL
@@ -102,7 +107,7 @@ impl Kept {
                             *section = Incoming::Kept(Arc::new(std::mem::take(bytes)));
                         }
                     }
-                    Some(sections.clone())
+                    Some((sections.clone(), *order))
                 }
                 _ => None,
             },
@@ -113,17 +118,19 @@ impl Kept {
     /// made of them, and can be passed on.
     pub(super) fn lies_in_shared_memory(&self) -> bool {
         let Kept::Other(outcome) = self else { return false };
-        let Outcome::Returned(sections) = &**outcome else { return false };
+        let Outcome::Returned(sections, _) = &**outcome else { return false };
         matches!(&sections[..], [Incoming::Bytes(_), rest @ ..]
             if rest.iter().any(|section| matches!(section, Incoming::Shared(_))))
     }
 
     pub(super) fn take(self) -> Outcome {
         match self {
-            Kept::Small(bytes) => Outcome::Returned(vec![Incoming::Bytes(bytes.into_vec())]),
+            Kept::Small(bytes) => {
+                Outcome::Returned(vec![Incoming::Bytes(bytes.into_vec())], Order::NATIVE)
+            }
             Kept::Other(outcome) => match *outcome {
-                Outcome::Returned(sections) => {
-                    Outcome::Returned(sections.into_iter().map(taken).collect())
+                Outcome::Returned(sections, order) => {
+                    Outcome::Returned(sections.into_iter().map(taken).collect(), order)
                 }
                 other => other,
             },

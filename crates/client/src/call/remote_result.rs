@@ -5,21 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use gridrpc_core::WorkerId;
 use gridrpc_link::payload::Incoming;
+use gridrpc_wire::Order;
 
 use crate::reactor_lock::Wake;
 use crate::wakeup::Wakeup;
 
 /// Keeps a result on a host for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct ResultLease {
     pub(crate) host: WorkerId,
     pub(crate) call: u64,
     requests: Weak<KeptRequests>,
 }
 
-impl Keeper {
-    pub(crate) fn new(host: WorkerId, call: u64, requests: &Arc<KeptRequests>) -> Arc<Keeper> {
-        Arc::new(Keeper { host, call, requests: Arc::downgrade(requests) })
+impl ResultLease {
+    pub(crate) fn new(host: WorkerId, call: u64, requests: &Arc<KeptRequests>) -> Arc<ResultLease> {
+        Arc::new(ResultLease { host, call, requests: Arc::downgrade(requests) })
     }
 
     /// Makes the reactor request the result.
@@ -34,7 +35,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ResultLease {
     fn drop(&mut self) {
         self.ask(KeptRequest::Drop(self.host, self.call));
     }
@@ -52,11 +53,36 @@ pub(crate) enum KeptPart {
 /// A result that a host keeps.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptResult {
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) lease: Arc<ResultLease>,
     pub(crate) parts: Vec<KeptPart>,
+    /// The byte order of its numbers.
+    pub(crate) order: Order,
+}
+
+impl KeptPart {
+    /// Whether it stayed on the host.
+    pub(crate) fn is_there(&self) -> bool {
+        matches!(self, KeptPart::There(_))
+    }
 }
 
 impl KeptResult {
+    /// A section that came with the answer.
+    pub(crate) fn here(&self, section: usize) -> Option<&Incoming> {
+        match self.parts.get(section)? {
+            KeptPart::Here(section) => Some(section),
+            KeptPart::There(_) => None,
+        }
+    }
+
+    /// The length of a section, bytes.
+    pub(crate) fn len(&self, section: usize) -> Option<u64> {
+        match self.parts.get(section)? {
+            KeptPart::Here(section) => Some(section.len() as u64),
+            KeptPart::There(len) => Some(*len),
+        }
+    }
+
     /// Number of bytes that stayed on the host.
     pub(crate) fn bytes(&self) -> u64 {
         let there = |part: &KeptPart| match part {

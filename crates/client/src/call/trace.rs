@@ -197,7 +197,7 @@ fn complain(error: io::Error) {
 /// The outcome in one line.
 fn status(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Returned(_) => "ok".to_owned(),
+        Outcome::Returned(..) => "ok".to_owned(),
         Outcome::Raised { error, message, .. } => one_line(&format!("{error}: {message}")),
         Outcome::Ended(end) => ended(end).to_owned(),
     }
@@ -212,6 +212,7 @@ fn ended(end: &End) -> &'static str {
         End::NoWorkers(_) | End::NoServer(..) => "no worker could be started",
         End::DependencyFailed(_) => "a call whose result it needs has failed",
         End::TooWide(_) | End::Unfit(_) => "it asks for more than any host has",
+        End::NestedCallLimit(_) => "all functions wait for calls",
         End::NotGathered(_) => "there is no memory for its arguments",
         End::Closed => "the grid was closed",
     }

@@ -7,10 +7,11 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::WorkerId;
+use gridrpc_core::{Time, WorkerId};
 use gridrpc_link::payload::{Incoming, Payload};
-use gridrpc_wire::Message;
-use gridrpc_wire::nested_call::is_request;
+use gridrpc_sys::monotonic_ns;
+use gridrpc_wire::nested_call::{WAIT, decode, is_local, is_request};
+use gridrpc_wire::{Message, Order};
 
 use crate::call::{Call, Callbacks};
 use crate::common::Common;
@@ -22,12 +23,19 @@ pub(crate) struct Wanted {
     pub(crate) call: Arc<Call>,
     pub(crate) index: u16,
     pub(crate) arguments: Vec<Incoming>,
+    /// The byte order of the numbers in them.
+    pub(crate) order: Order,
 }
 
 impl Wanted {
     /// Whether this grid runs a call that the function makes, and no client of it.
     pub(crate) fn is_nested(&self) -> bool {
-        is_request(self.index) && !self.call.is_of_parent()
+        is_request(self.index) && (!self.call.is_of_parent() || self.is_local())
+    }
+
+    fn is_local(&self) -> bool {
+        let texts = self.arguments.first().and_then(|section| decode(section.bytes()));
+        texts.is_some_and(|texts| is_local(&texts))
     }
 }
 
@@ -35,7 +43,7 @@ impl Wanted {
 const IDLE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
-struct Desk {
+struct CallbackQueue {
     wanted: Vec<Wanted>,
     idle: usize,
     closed: bool,
@@ -43,7 +51,7 @@ struct Desk {
 
 /// Runs callbacks.
 pub(crate) struct Runner {
-    desk: Mutex<Desk>,
+    queue: Mutex<CallbackQueue>,
     more: Condvar,
     common: Arc<Common>,
 }
@@ -56,7 +64,7 @@ impl fmt::Debug for Runner {
 
 impl Runner {
     pub(crate) fn new(common: Arc<Common>) -> Arc<Runner> {
-        Arc::new(Runner { desk: Mutex::default(), more: Condvar::new(), common })
+        Arc::new(Runner { queue: Mutex::default(), more: Condvar::new(), common })
     }
 
     /// Queues a callback.
@@ -64,22 +72,22 @@ impl Runner {
         if !wanted.call.begin_callback() {
             return self.answer(&wanted, Err("too many callbacks of the call run".to_owned()));
         }
-        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-        desk.wanted.push(wanted);
-        if desk.idle >= desk.wanted.len() {
-            drop(desk);
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.wanted.push(wanted);
+        if queue.idle >= queue.wanted.len() {
+            drop(queue);
             self.more.notify_one();
             return;
         }
-        drop(desk);
+        drop(queue);
         let runner = Arc::clone(self);
         let thread = std::thread::Builder::new().name("gridrpc-callback".into());
         if thread.spawn(move || runner.serve()).is_err() {
-            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-            if desk.idle == 0
-                && let Some(wanted) = desk.wanted.pop()
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if queue.idle == 0
+                && let Some(wanted) = queue.wanted.pop()
             {
-                drop(desk);
+                drop(queue);
                 wanted.call.end_callback();
                 self.answer(&wanted, Err("there is no thread to run a callback in".into()));
             }
@@ -88,39 +96,56 @@ impl Runner {
 
     /// Stops running callbacks.
     pub(crate) fn close(&self) {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.more.notify_all();
     }
 
     fn serve(self: Arc<Runner>) {
         while let Some(mut wanted) = self.next() {
             let arguments = std::mem::take(&mut wanted.arguments);
+            let waits = wanted.index == WAIT;
+            if waits {
+                self.waits(&wanted, true);
+            }
             let result = match wanted.call.callbacks() {
                 // The call has ended; nobody waits for the callback.
                 _ if wanted.call.done() => Err("the call has ended".to_owned()),
                 None => Err("the call has no callbacks".to_owned()),
-                Some(Callbacks(handler)) => handler.run(wanted.index, arguments),
+                Some(Callbacks(handler)) => handler.run(wanted.index, arguments, wanted.order),
             };
             wanted.call.end_callback();
+            if waits {
+                self.waits(&wanted, false);
+            }
             self.answer(&wanted, result);
         }
     }
 
+    /// A function waits for a call that a client of the grid serves, or no longer does.
+    fn waits(&self, wanted: &Wanted, waits: bool) {
+        let mut state = self.common.lock();
+        let id = wanted.call.id();
+        let by = id.and_then(|id| state.core.executor(id)).unwrap_or(wanted.worker);
+        let now = Time(monotonic_ns());
+        state.drive(|core, out| core.waits_for_client(now, by, waits, out));
+        self.common.finish(state);
+    }
+
     fn next(&self) -> Option<Wanted> {
-        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if desk.closed {
+            if queue.closed {
                 return None;
             }
-            if !desk.wanted.is_empty() {
-                return Some(desk.wanted.remove(0));
+            if !queue.wanted.is_empty() {
+                return Some(queue.wanted.remove(0));
             }
-            desk.idle += 1;
-            let waited = self.more.wait_timeout(desk, IDLE);
+            queue.idle += 1;
+            let waited = self.more.wait_timeout(queue, IDLE);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            desk = guard;
-            desk.idle -= 1;
-            if timeout.timed_out() && desk.wanted.is_empty() {
+            queue = guard;
+            queue.idle -= 1;
+            if timeout.timed_out() && queue.wanted.is_empty() {
                 return None;
             }
         }

@@ -9,33 +9,48 @@ use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::{Incoming, Keeps, PayloadBuilder};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::dependency_table::Table;
+use gridrpc_wire::{DType, Order, Value, decode_values};
 
-use crate::call::{Call, Hold, Keeper, KeptPart, KeptResult};
+use crate::call::{Call, Hold, KeptPart, KeptResult, ResultArray, ResultLease};
 use crate::common::Common;
 
 /// A result that a call needs: here, on a host, or both.
 struct Needed {
     hold: Arc<Hold>,
-    here: Option<Vec<Incoming>>,
+    here: Option<(Vec<Incoming>, Order)>,
     there: Option<KeptResult>,
+    /// The array that a module function takes of it. `None`: a Python function takes all of it.
+    array: Option<ArraySection>,
 }
 
-/// Which copy of it is used.
-enum Used {
-    Here(Vec<Incoming>),
+/// An array among the sections of a result.
+#[derive(Clone, Copy)]
+struct ArraySection {
+    section: usize,
+    dtype: DType,
+}
+
+/// Which copy of a result is used, and the array that is taken of it.
+struct Used {
+    from: UsedFrom,
+    array: Option<ArraySection>,
+}
+
+enum UsedFrom {
+    Here(Vec<Incoming>, Order),
     There(KeptResult),
 }
 
 /// State of the arguments of a call.
 enum Gathered {
     Here,
-    /// This many bytes of them are on this host.
+    /// The call goes to this host. This many bytes of them are there, or come from other hosts.
     There(WorkerId, u64),
     /// These results have to be fetched first; the first of them has this number.
     Fetch(u64, Vec<Arc<Hold>>),
     /// These calls have to run again.
     Again(Vec<CallId>),
-    /// This call has not returned.
+    /// This call has not returned, or not what its interface says.
     Failed(CallId),
     NoMemory(io::Error),
     /// The call has been cancelled.
@@ -47,7 +62,7 @@ const LARGE: usize = 64 << 10;
 /// How long one wait for a call that is about to settle may take.
 const SOON: Duration = Duration::from_secs(1);
 
-impl Keeps for Keeper {}
+impl Keeps for ResultLease {}
 
 impl Common {
     /// Assembles the arguments of calls whose dependencies have ended, and sends the calls.
@@ -56,7 +71,7 @@ impl Common {
         let mut ready: Vec<(CallId, Arc<Call>, bool)> = ready.into_iter().map(near).collect();
         while !ready.is_empty() {
             let put_together = |(id, call, near): (CallId, Arc<Call>, bool)| {
-                let gathered = self.put_together(&call, near);
+                let gathered = self.put_together(id, &call, near);
                 (id, call, gathered)
             };
             let gathered: Vec<_> =
@@ -67,10 +82,12 @@ impl Common {
             for (id, call, gathered) in gathered {
                 match gathered {
                     Gathered::There(host, bytes) => {
-                        let waits =
-                            state.drive(|core, out| core.gathered_near(now, id, host, bytes, out));
+                        // A host may be gone since then.
+                        let waits = state.has_or_reaches(host, &call)
+                            && state
+                                .drive(|core, out| core.gathered_near(now, id, host, bytes, out));
                         if !waits {
-                            ready.push((id, call, false));
+                            ready.push((id, call, true));
                         }
                     }
                     Gathered::Fetch(first, holds) => {
@@ -96,37 +113,53 @@ impl Common {
         }
     }
 
-    /// `near`: results on a host may stay there.
-    fn put_together(&self, call: &Call, near: bool) -> Gathered {
+    /// `near`: results on hosts may stay there.
+    fn put_together(&self, id: CallId, call: &Call, near: bool) -> Gathered {
         let mut all = Vec::new();
         let mut again = Vec::new();
-        for hold in call.needs() {
+        for (hold, array) in call.needs() {
             let live = || hold.0.id().is_some_and(|id| self.lock().core.payload(id).is_some());
             // The core sees the call end slightly before its callers do.
             while !hold.0.settled(SOON) && !live() {}
             let (here, there) = (hold.0.returned().ok(), hold.0.kept());
-            match hold.0.id() {
-                _ if here.is_some() || there.is_some() => all.push(Needed { hold, here, there }),
-                Some(id) if live() => again.push(id),
-                Some(id) => return Gathered::Failed(id),
-                None => return Gathered::Unwanted,
+            let Some(needed) = hold.0.id() else { return Gathered::Unwanted };
+            if here.is_none() && there.is_none() {
+                if !live() {
+                    return Gathered::Failed(needed);
+                }
+                again.push(needed);
+                continue;
             }
+            let mut result = Needed { hold, here, there, array: None };
+            if let Some(array) = array {
+                let section = result.section_of(array);
+                let Some(section) = section else { return Gathered::Failed(needed) };
+                result.array = Some(ArraySection { section, dtype: array.dtype });
+            }
+            all.push(result);
         }
         if !again.is_empty() {
             return Gathered::Again(again);
         }
-        let host = if near { where_most_is(&all) } else { None };
+        let place = if near { self.place(id, &all) } else { None };
         let mut used = Vec::with_capacity(all.len());
         let mut missing = Vec::new();
-        for Needed { hold, here, there } in all {
-            match (here, there) {
-                (_, Some(there)) if Some(there.keeper.host) == host => {
-                    used.push(Used::There(there));
+        for Needed { hold, here, there, array } in all {
+            let reaches = |kept: &KeptResult| {
+                // Arrays of the other byte order are converted here.
+                (array.is_none() || kept.order == Order::NATIVE)
+                    && place.as_ref().is_some_and(|(_, from)| from.contains(&kept.lease.host))
+            };
+            let from = match (here, there) {
+                (_, Some(there)) if reaches(&there) => UsedFrom::There(there),
+                (Some((here, order)), _) => UsedFrom::Here(here, order),
+                (None, Some(there)) => {
+                    missing.push((there.lease.call, hold));
+                    continue;
                 }
-                (Some(here), _) => used.push(Used::Here(here)),
-                (None, Some(there)) => missing.push((there.keeper.call, hold)),
                 (None, None) => return Gathered::Unwanted,
-            }
+            };
+            used.push(Used { from, array });
         }
         if let Some((first, _)) = missing.first() {
             let first = *first;
@@ -134,72 +167,120 @@ impl Common {
         }
         let Some(own) = call.take_own_arguments() else { return Gathered::Unwanted };
         let mut payload = self.payload().go_on_with(own);
-        if near && sections_there(&used) >= payload.room() {
+        if near && used.iter().map(Used::sections_there).sum::<usize>() >= payload.room() {
             call.give_back_arguments(payload.finish());
-            return self.put_together(call, false);
+            return self.put_together(id, call, false);
         }
         if let Err(error) = add_results(&mut payload, &used) {
             return Gathered::NoMemory(error);
         }
         call.complete(payload.finish());
-        host.map_or(Gathered::Here, |host| Gathered::There(host, bytes_there(&used)))
+        let bytes = used.iter().map(Used::bytes_there).sum();
+        place.map_or(Gathered::Here, |(host, _)| Gathered::There(host, bytes))
+    }
+
+    /// The host to which a call goes, and those whose results reach it without this client. `None`: the results have
+    /// to come here.
+    fn place(&self, id: CallId, needed: &[Needed]) -> Option<(WorkerId, Vec<WorkerId>)> {
+        let bytes = bytes_by_host(needed);
+        let (most, _) = *bytes.iter().max_by_key(|(_, sum)| *sum)?;
+        let state = self.lock();
+        let all = bytes.iter().map(|(_, sum)| sum).sum();
+        let to = state.core.place_of_arguments(id, most, all)?;
+        let from = bytes.into_iter().map(|(host, _)| host);
+        Some((to, from.filter(|from| state.core.reach(*from, to)).collect()))
     }
 }
 
-/// The host that holds most of the results.
-fn where_most_is(needed: &[Needed]) -> Option<WorkerId> {
-    let mut bytes: Vec<(WorkerId, u64)> = Vec::new();
-    for kept in needed.iter().filter_map(|needed| needed.there.as_ref()) {
-        match bytes.iter_mut().find(|(host, _)| *host == kept.keeper.host) {
-            Some((_, sum)) => *sum += kept.bytes(),
-            None => bytes.push((kept.keeper.host, kept.bytes())),
+impl Needed {
+    /// The section of an array. `None`: the result does not match the interface of its function.
+    fn section_of(&self, array: ResultArray) -> Option<usize> {
+        let (values, order) = match (&self.here, &self.there) {
+            (Some((sections, order)), _) => (sections.first()?, *order),
+            (None, Some(kept)) => (kept.here(0)?, kept.order),
+            (None, None) => return None,
+        };
+        let values = decode_values(values.bytes(), order).ok()?;
+        let Value::Array(found) = values.get(array.parameter)? else { return None };
+        let section = usize::from(found.section);
+        let len = match (&self.here, &self.there) {
+            (Some((sections, _)), _) => sections.get(section)?.len() as u64,
+            (None, kept) => kept.as_ref()?.len(section)?,
+        };
+        (found.dtype == array.dtype && len == array.len).then_some(section)
+    }
+}
+
+impl Used {
+    /// Number of bytes that stay on its host.
+    fn bytes_there(&self) -> u64 {
+        match &self.from {
+            UsedFrom::Here(..) => 0,
+            UsedFrom::There(kept) => kept.bytes(),
         }
     }
-    bytes.into_iter().max_by_key(|(_, sum)| *sum).map(|(host, _)| host)
+
+    /// Number of sections that may stay on its host.
+    fn sections_there(&self) -> usize {
+        match &self.from {
+            UsedFrom::Here(..) => 0,
+            UsedFrom::There(_) if self.array.is_some() => 1,
+            UsedFrom::There(kept) => kept.parts.len(),
+        }
+    }
+
+    /// Number of its sections.
+    fn sections(&self) -> usize {
+        match &self.from {
+            UsedFrom::Here(sections, _) => sections.len(),
+            UsedFrom::There(kept) => kept.parts.len(),
+        }
+    }
 }
 
-/// Number of bytes of the results on a host.
-fn bytes_there(used: &[Used]) -> u64 {
-    let there = |used: &Used| match used {
-        Used::Here(_) => 0,
-        Used::There(kept) => kept.bytes(),
-    };
-    used.iter().map(there).sum()
+/// Number of bytes of the results on each host.
+fn bytes_by_host(needed: &[Needed]) -> Vec<(WorkerId, u64)> {
+    let mut bytes: Vec<(WorkerId, u64)> = Vec::new();
+    for kept in needed.iter().filter_map(|needed| needed.there.as_ref()) {
+        match bytes.iter_mut().find(|(host, _)| *host == kept.lease.host) {
+            Some((_, sum)) => *sum += kept.bytes(),
+            None => bytes.push((kept.lease.host, kept.bytes())),
+        }
+    }
+    bytes
 }
 
-/// Number of sections of the results on a host.
-fn sections_there(used: &[Used]) -> usize {
-    let there = |used: &Used| match used {
-        Used::Here(_) => 0,
-        Used::There(kept) => kept.parts.len(),
-    };
-    used.iter().map(there).sum()
-}
-
-/// Adds the results to the arguments of the call that needs them.
+/// Adds the results to the arguments of the call that needs them: arrays as sections of their own, in this order, and
+/// whole results behind them, with a table.
 fn add_results(payload: &mut PayloadBuilder<'_>, used: &[Used]) -> io::Result<()> {
-    let count = |used: &Used| match used {
-        Used::Here(sections) => sections.len(),
-        Used::There(kept) => kept.parts.len(),
-    };
-    let counts: Vec<usize> = used.iter().map(count).collect();
+    let mut whole = Vec::new();
+    for used in used {
+        match used.array {
+            Some(array) => add_array(payload, &used.from, array)?,
+            None => whole.push(used),
+        }
+    }
+    if whole.is_empty() { Ok(()) } else { add_whole(payload, &whole) }
+}
+
+fn add_whole(payload: &mut PayloadBuilder<'_>, used: &[&Used]) -> io::Result<()> {
+    let counts: Vec<usize> = used.iter().map(|used| used.sections()).collect();
     let mut table = Table::new(&counts);
     for (used, count) in used.iter().zip(counts) {
         table.begin(count);
-        match used {
-            Used::Here(sections) => {
+        match &used.from {
+            UsedFrom::Here(sections, _) => {
                 for section in sections {
                     add_section(payload, &mut table, section)?;
                 }
             }
-            Used::There(KeptResult { keeper, parts }) => {
-                for (index, part) in parts.iter().enumerate() {
+            UsedFrom::There(kept) => {
+                for (index, part) in kept.parts.iter().enumerate() {
                     match part {
                         KeptPart::Here(section) => add_section(payload, &mut table, section)?,
                         KeptPart::There(len) => {
                             table.refer(payload.sections(), *len as usize);
-                            let (call, held) = (keeper.call, Arc::clone(keeper));
-                            payload.add_kept(call, index as u16, *len, held);
+                            add_kept(payload, kept, index, *len);
                         }
                     }
                 }
@@ -215,15 +296,57 @@ fn add_section(
     section: &Incoming,
 ) -> io::Result<()> {
     // The table takes a section too.
-    if payload.room() > 1 && payload.passes_on(section) {
+    if payload.room() > 1 && (payload.passes_on(section) || is_lent(payload, section)) {
         table.refer(payload.sections(), section.len());
-        payload.pass_on(section)
-    } else if payload.room() > 1 && !payload.has_shared_memory() && section.len() >= LARGE {
-        table.refer(payload.sections(), section.len());
-        payload.add_source(Arc::new(Source::held(section.clone())));
-        Ok(())
+        add_as_it_is(payload, section)
     } else {
         table.pack(section.bytes());
         Ok(())
     }
+}
+
+fn add_array(
+    payload: &mut PayloadBuilder<'_>,
+    from: &UsedFrom,
+    array: ArraySection,
+) -> io::Result<()> {
+    let ArraySection { section: index, dtype } = array;
+    let (section, order) = match from {
+        UsedFrom::Here(sections, order) => (sections.get(index), *order),
+        UsedFrom::There(kept) => {
+            if let Some(KeptPart::There(len)) = kept.parts.get(index) {
+                add_kept(payload, kept, index, *len);
+                return Ok(());
+            }
+            (kept.here(index), kept.order)
+        }
+    };
+    let section = section.ok_or(io::ErrorKind::InvalidData)?;
+    if order == Order::NATIVE {
+        return add_as_it_is(payload, section);
+    }
+    payload.add_with(section.len(), |converted| {
+        converted.copy_from_slice(section.bytes());
+        dtype.swap_bytes(converted);
+    })
+}
+
+/// Adds a section that has stayed on a host.
+fn add_kept(payload: &mut PayloadBuilder<'_>, kept: &KeptResult, index: usize, len: u64) {
+    let KeptResult { lease, parts, .. } = kept;
+    let part = parts[..index].iter().filter(|part| part.is_there()).count() as u32;
+    payload.add_kept(lease.call, index as u16, part, len, Arc::clone(lease) as Arc<dyn Keeps>);
+}
+
+/// Whether a section is sent without a copy.
+fn is_lent(payload: &PayloadBuilder<'_>, section: &Incoming) -> bool {
+    !payload.has_shared_memory() && section.len() >= LARGE
+}
+
+fn add_as_it_is(payload: &mut PayloadBuilder<'_>, section: &Incoming) -> io::Result<()> {
+    if !is_lent(payload, section) {
+        return payload.pass_on(section);
+    }
+    payload.add_source(Arc::new(Source::held(section.clone())));
+    Ok(())
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_core::{FunctionId, Loss, Time};
+use gridrpc_core::{CallId, FunctionId, GroupId, Loss, Owner, Time};
 use gridrpc_link::buffers::Source;
 use gridrpc_link::payload::PayloadBuilder;
 use gridrpc_shm::arrays;
@@ -19,6 +19,7 @@ use gridrpc_wire::FunctionForm;
 
 use crate::call::{Call, KeptRequests};
 use crate::config::Config;
+use crate::error::GridError;
 use crate::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
 use crate::names::Names;
 use crate::parent::Parents;
@@ -91,6 +92,12 @@ impl Common {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Finds what calls can be bound to by this name.
+    pub(crate) fn group(&self, name: &str) -> Result<GroupId, GridError> {
+        let found = self.names.find(name, |hosts| self.lock().add_group(name, hosts));
+        found.map_err(|known| GridError::UnknownServer { name: name.to_owned(), known })
+    }
+
     /// A builder for payloads.
     pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
         let shares = self.has_own_workers || self.hosts_use_memory.load(Ordering::Relaxed);
@@ -145,6 +152,20 @@ impl Common {
         let mut state = self.lock();
         let now = Time(monotonic_ns());
         let cancelled = state.drive(|core, out| core.cancel(now, id, out));
+        self.finish(state);
+        cancelled
+    }
+
+    /// Cancels the live calls that `is_unwanted` accepts. Returns how many had not ended yet.
+    pub(crate) fn cancel_all(&self, is_unwanted: impl Fn(&Call, Owner) -> bool) -> usize {
+        let mut state = self.lock();
+        let tasks = state.core.tasks();
+        let unwanted = tasks.filter(|(_, task)| is_unwanted(&task.payload, task.owner));
+        let unwanted: Vec<CallId> = unwanted.map(|(id, _)| id).collect();
+        let now = Time(monotonic_ns());
+        // The end of one call may end others, which wait for its result.
+        let cancel = |id: &&CallId| state.drive(|core, out| core.cancel(now, **id, out));
+        let cancelled = unwanted.iter().filter(cancel).count();
         self.finish(state);
         cancelled
     }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{CallId, CallOptions, Cause, Claim, End, Loss, Time, WorkerId};
+use gridrpc_core::{CallId, CallOptions, Cause, Claim, End, GroupId, Loss, Time, WorkerId};
 use gridrpc_link::payload::{Incoming, Outgoing, Payload};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::FunctionForm;
-use gridrpc_wire::nested_call::{CANCEL, DONE, SUBMIT, WAIT, decode, encode};
+use gridrpc_wire::nested_call::{CANCEL, DONE, NO_SERVER, SUBMIT, WAIT, decode, encode};
 
 use crate::call::{Call, Outcome, Watcher};
 use crate::common::Common;
@@ -44,12 +44,17 @@ impl Common {
         let texts = arguments.first().and_then(|section| decode(section.bytes()));
         let broken = || Err("a request that makes no sense".to_owned());
         let answer = match (*index, texts.as_deref()) {
-            (SUBMIT, Some([form, name, deadline, idempotent, priority])) => {
+            (SUBMIT, Some([form, name, deadline, idempotent, priority, server])) => {
                 let function = (*form == "pickled", *name);
                 let options = (*deadline, *idempotent == "1", *priority);
-                self.submit_nested(*worker, root, function, options, &arguments[1..])
+                match self.group_of_nested(*worker, server) {
+                    Ok(group) => {
+                        self.submit_nested(*worker, root, function, options, group, &arguments[1..])
+                    }
+                    Err(message) => Ok(self.said(&[NO_SERVER, &message])),
+                }
             }
-            (_, Some([number])) => {
+            (_, Some([number, _])) => {
                 match number.parse().ok().and_then(|id| root.child(CallId(id))) {
                     None => broken(),
                     Some(child) => match *index {
@@ -78,6 +83,7 @@ impl Common {
         root: &Call,
         (pickled, name): (bool, &str),
         (deadline, idempotent, priority): (&str, bool, &str),
+        group: Option<GroupId>,
         sections: &[Incoming],
     ) -> Answer {
         let Some((body, arguments)) = sections.split_first() else {
@@ -96,11 +102,15 @@ impl Common {
             deadline: deadline.parse().ok().map(Duration::from_nanos),
             idempotent,
             priority: priority.parse().map_err(told)?,
+            group,
             ..CallOptions::DEFAULT
         };
         let function = self.nested_function(name, form, body.bytes());
-        let request = Request::new(function, payload.finish(), options);
+        let mut request = Request::new(function, payload.finish(), options);
         let mut state = self.lock();
+        if let Some(task) = root.id().and_then(|id| state.core.task(id)) {
+            request.owner = task.owner;
+        }
         state.drive(|core, out| core.nests(worker, out));
         let has_room = state.core.has_room_nested(request.payload.bytes);
         self.finish(state);
@@ -120,6 +130,22 @@ impl Common {
                 Err("the call has ended".to_owned())
             }
         }
+    }
+
+    /// The group that a call of a function on this executor is bound to.
+    fn group_of_nested(&self, worker: WorkerId, server: &str) -> Result<Option<GroupId>, String> {
+        if server.is_empty() {
+            return Ok(None);
+        }
+        let group = self.group(server).map_err(told)?;
+        if self.names.is_shared(server) && !self.lock().core.is_member(worker, group) {
+            // All its workers may wait, for calls of other clients.
+            return Err(format!(
+                "server \"{server}\" is shared with other programs: calls that functions make cannot \
+                 be bound to it, except by functions that run there. Have the client make the call"
+            ));
+        }
+        Ok(Some(group))
     }
 
     fn nested_function(&self, name: &str, form: FunctionForm, body: &[u8]) -> Arc<FunctionRef> {
@@ -150,7 +176,9 @@ impl Common {
         let id = child.id()?;
         let mut state = self.lock();
         let now = Time(monotonic_ns());
-        let claim = state.drive(|core, out| core.claim(now, id, worker, out));
+        // A reserved worker on a host speaks through that.
+        let by = root.id().and_then(|id| state.core.executor(id)).unwrap_or(worker);
+        let claim = state.drive(|core, out| core.claim(now, id, by, out));
         if let Claim::Run(call) = claim {
             self.finish(state);
             return Some(self.to_be_run(&call));
@@ -231,15 +259,18 @@ impl Common {
         let ended = |texts: Vec<String>| Ok(self.said(&texts));
         let (texts, sections) = match child.take_outcome() {
             None => return Err("its result has been taken".to_owned()),
-            Some(Outcome::Returned(sections)) => (vec!["returned".to_owned()], sections),
-            Some(Outcome::Raised { error, message, trace, sections }) => {
+            Some(Outcome::Returned(sections, _)) => (vec!["returned".to_owned()], sections),
+            Some(Outcome::Raised { error, message, trace, sections, .. }) => {
                 (vec!["raised".to_owned(), error, message, trace], sections)
             }
             Some(Outcome::Ended(end)) => {
                 return ended(match end {
                     End::Cancelled => vec!["cancelled".into()],
                     End::DeadlineExceeded(_) | End::RunLimit(_) => vec!["deadline".into()],
-                    End::WorkerLost(loss) | End::NoWorkers(loss) => lost(&loss),
+                    End::WorkerLost(loss) | End::NoWorkers(loss) | End::NoServer(_, loss) => {
+                        lost(&loss)
+                    }
+                    End::NestedCallLimit(limit) => vec!["limit".into(), limit.to_string()],
                     other => vec!["failed".into(), format!("{other:?}")],
                 });
             }

@@ -31,7 +31,7 @@ pub struct Request {
     pub callbacks: Option<Callbacks>,
     /// Destinations of streamed sections of its result, by number.
     pub sinks: Vec<(u16, Arc<Sink>)>,
-    /// Calls whose results it needs, in the order of their numbers in the pickle.
+    /// Calls whose results it needs, in the order of their numbers in the pickle, or of their sections behind its own.
     pub after: Vec<Dependency>,
     /// Span of the calling program that it belongs to. Only servers use it.
     pub trace: Option<TraceContext>,
@@ -93,7 +93,9 @@ impl Common {
             options.group = Some(offer.group);
         }
         if let Some(trust) = &state.trust {
-            let refers = blobs.iter().any(|blob| !blob.is_named()) || !after.is_empty();
+            // A module function gets results of other calls as it gets arrays of the caller.
+            let unpickles = !after.is_empty() && !function.is_native();
+            let refers = unpickles || blobs.iter().any(|blob| !blob.is_named());
             options.group =
                 trust.bound_of(&state.core, &function, refers, options.group, options.on)?;
         }

@@ -17,9 +17,7 @@ impl Grid {
     /// When nothing has this name.
     pub fn group(&self, name: &str) -> Result<GroupId, GridError> {
         self.check_process()?;
-        let add = |hosts| self.common.lock().add_group(name, hosts);
-        let found = self.common.names.find(name, add);
-        found.map_err(|known| GridError::UnknownServer { name: name.to_owned(), known })
+        self.common.group(name)
     }
 
     /// Waits up to `timeout` until a worker of a group is ready. Returns whether one is.

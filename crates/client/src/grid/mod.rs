@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Time};
+use gridrpc_core::{BlobId, Owner, Time};
 use gridrpc_link::payload::PayloadBuilder;
 use gridrpc_shm::arrays;
 use gridrpc_shm::progress::ProgressMemory;
@@ -276,6 +276,11 @@ impl Grid {
     /// Cancels a call. Returns whether it had not ended yet.
     pub fn cancel(&self, call: &Call) -> bool {
         self.check_process().is_ok() && (self.common.cancel(call) || self.cancel_attached(call))
+    }
+
+    /// Cancels the live calls that `is_unwanted` accepts. Returns how many had not ended yet. Detached calls continue.
+    pub fn cancel_all(&self, is_unwanted: impl Fn(&Call, Owner) -> bool) -> usize {
+        if self.check_process().is_err() { 0 } else { self.common.cancel_all(is_unwanted) }
     }
 
     /// Ends all live calls and all workers, and waits until they are gone.

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_counted_and_the_reason_is_told() {
+    fn hosts_are_counted_and_the_reason_is_reported() {
         let waits = host("queued", "is queued as job 3 (waiting for resources: Resources)");
         let states = [host("ready", ""), host("ready", ""), waits.clone(), waits];
         let text = "lab: 2 ready, 2 queued (waiting for resources: Resources)";

@@ -44,16 +44,29 @@ impl Waiter {
         self.wait_until(timeout, || call.done(), |left| call.wait(left))
     }
 
-    /// Reads answers up to `timeout`, until the call has ended. Returns whether it has; none if the grid has other
-    /// calls, another thread reads its answers, or the last `caller` was another one: callers that take turns would
-    /// hand the lead from thread to thread with each call.
+    /// Waits up to `timeout` until the call has ended, for a thread that has to do other things as well. Returns whether
+    /// it has; none at once if the grid has other calls, or if callers take turns: they would hand the lead from thread
+    /// to thread with each call. Then the grid's own thread reads the answer.
     #[must_use]
     pub fn lead(&self, caller: usize, call: &Call, timeout: Duration) -> Option<bool> {
-        let mut state = self.reactor_lock.wakeup().lock();
-        let last = state.last_single_caller.replace(caller);
-        let is_alone = last == Some(caller) && state.core.live() <= 1;
+        let common = self.reactor_lock.wakeup();
+        let mut state = common.lock();
+        let may_lead = state.callers.may_lead(caller, self.reactor_lock.is_away());
+        let is_alone = state.core.live() <= 1;
         drop(state);
-        is_alone.then(|| self.reactor_lock.lead(now() + ns(timeout), || call.done()))?
+        if !(may_lead && is_alone) {
+            self.leave_to_grid();
+            return None;
+        }
+        let others = || common.lock().core.live() > 0;
+        let until = now() + ns(timeout);
+        Some(self.reactor_lock.wait(until, || call.done(), |left| call.wait(left), others))
+    }
+
+    /// Makes the grid's own thread read answers if nobody does. For a thread that has submitted a call and will not wait
+    /// for it.
+    pub fn leave_to_grid(&self) {
+        self.reactor_lock.ensure_leader();
     }
 
     /// Makes a thread in [`Waiter::wait_until`] check again whether it is ready. Needed when something other than an
@@ -80,6 +93,6 @@ impl Waiter {
         let unsent = state.take_all_unsent();
         drop(state);
         unsent.flush();
-        self.reactor_lock.wait(now() + ns(timeout), ready, sleep)
+        self.reactor_lock.wait(now() + ns(timeout), ready, sleep, || false)
     }
 }

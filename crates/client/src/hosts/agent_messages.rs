@@ -6,9 +6,10 @@ use gridrpc_link::{LinkError, Received, Receiver, sections};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_transport::addresses::with_port;
 use gridrpc_wire::nested_call::is_request;
-use gridrpc_wire::{HostEnd, Message, Place, RemoteError, Section, Stamps, VERSION};
+use gridrpc_wire::{HostEnd, Message, Order, Place, RemoteError, Section, Stamps, VERSION};
 
 use crate::call::{KeptPart, Outcome, loss_from_the_wire};
+use crate::daemon_connection::RequestError;
 
 /// An event reported by an agent.
 #[derive(Debug)]
@@ -31,11 +32,13 @@ pub(crate) enum HostEvent {
         call: u64,
         stamps: Stamps,
         parts: Vec<KeptPart>,
+        order: Order,
     },
     /// A result that had stayed on the host.
     Fetched {
         call: u64,
         sections: Vec<Incoming>,
+        order: Order,
     },
     Ended {
         call: u64,
@@ -45,12 +48,22 @@ pub(crate) enum HostEvent {
         call: u64,
         index: u16,
         arguments: Vec<Incoming>,
+        order: Order,
     },
     Reserved {
         number: u32,
         lost: Option<Loss>,
     },
     Retracted(Vec<u64>),
+    /// The server keeps a call as a detached one with this id.
+    Detached {
+        call: u64,
+        id: String,
+    },
+    NotDetached {
+        call: u64,
+        error: RequestError,
+    },
     BlobDropped {
         blob: u64,
         unread: bool,
@@ -161,7 +174,7 @@ fn check_untrusted(message: &Message<'_>) -> Result<(), LinkError> {
 }
 
 fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
-    let Received { message, streams, .. } = received;
+    let Received { message, order, streams, .. } = received;
     let mapped = Mapped::default();
     let no_blobs = |_, _| None;
     Ok(match message {
@@ -190,20 +203,20 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
                 _ => Err(LinkError::Unexpected("a result that is kept in part".to_owned())),
             };
             let parts = sections.iter().map(part).collect::<Result<_, _>>()?;
-            HostEvent::Kept { call, stamps, parts }
+            HostEvent::Kept { call, stamps, parts, order }
         }
         Message::KeptResult { call, sections } => {
             let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
-            HostEvent::Fetched { call, sections }
+            HostEvent::Fetched { call, sections, order }
         }
         Message::Reply { call, stamps, sections, .. } => {
             let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
-            HostEvent::Answer { call, stamps, outcome: Outcome::Returned(sections) }
+            HostEvent::Answer { call, stamps, outcome: Outcome::Returned(sections, order) }
         }
         Message::Failure { call, stamps, error, message, trace, sections, .. } => {
             let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
             let (error, message, trace) = (error.to_owned(), message.to_owned(), trace.to_owned());
-            let outcome = Outcome::Raised { error, message, trace, sections };
+            let outcome = Outcome::Raised { error, message, trace, sections, order };
             HostEvent::Answer { call, stamps, outcome }
         }
         Message::Ended { call, end, loss } => {
@@ -217,12 +230,18 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
         }
         Message::Callback { call, index, sections } => {
             let arguments = take_sections(&sections, streams, &mapped, no_blobs)?;
-            HostEvent::Callback { call, index, arguments }
+            HostEvent::Callback { call, index, arguments, order }
         }
         Message::Reserved { number, lost } => {
             HostEvent::Reserved { number, lost: lost.as_ref().map(loss_from_the_wire) }
         }
         Message::Retracted { calls } => HostEvent::Retracted(calls),
+        Message::Detached { call, id } => HostEvent::Detached { call, id: id.to_owned() },
+        Message::NotDetached { call, error, message } => {
+            let (error, message) = (error.to_owned(), message.to_owned());
+            let error = RequestError { error, message, ..RequestError::default() };
+            HostEvent::NotDetached { call, error }
+        }
         Message::Missing { blob } => HostEvent::Missing(blob),
         Message::NotPassed { blob, to } => HostEvent::NotPassed { blob, to },
         Message::BlobDropped { blob, unread } => HostEvent::BlobDropped { blob, unread },
@@ -244,5 +263,6 @@ pub(crate) fn refused(why: String) -> Outcome {
         message: format!("the host could not take the call: {why}"),
         trace: String::new(),
         sections: Vec::new(),
+        order: Order::NATIVE,
     }
 }

@@ -7,9 +7,9 @@ use gridrpc_link::payload::Incoming;
 use gridrpc_shm::Recovered;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::nested_call::is_request;
-use gridrpc_wire::{Message, Stamps};
+use gridrpc_wire::{Order, RemoteError, Stamps};
 
-use crate::call::{Call, Keeper, KeptPart, KeptResult, LostItems, Outcome, moved};
+use crate::call::{Call, KeptPart, KeptResult, LostItems, Outcome, ResultLease, moved};
 use crate::common::Common;
 use crate::common::callbacks::Wanted;
 use crate::hosts::agent_messages::{EndThere, HostEvent, refused};
@@ -30,7 +30,7 @@ pub(crate) struct Applied<'a> {
     /// Calls whose results stay on the host.
     pub(crate) kept: Vec<(Arc<Call>, KeptResult, Stamps)>,
     /// Calls whose results had stayed on the host.
-    pub(crate) fetched: Vec<(Arc<Call>, Vec<Incoming>)>,
+    pub(crate) fetched: Vec<(Arc<Call>, Vec<Incoming>, Order)>,
     /// Outcomes that nobody needs.
     pub(crate) unwanted: Vec<Outcome>,
     /// Callbacks to run.
@@ -79,41 +79,46 @@ impl<'a> Applied<'a> {
                 self.changed = true;
             }
             HostEvent::Answer {
-                call, outcome: Outcome::Raised { error, sections, .. }, ..
+                call,
+                outcome: Outcome::Raised { error, sections, order, .. },
+                ..
             } if LostItems::are_told(&error) => {
-                let Some(lost) = LostItems::decode(sections) else {
+                let Some(lost) = LostItems::decode(sections, order) else {
                     self.broken = Some("a lost worker that makes no sense".to_owned());
                     return;
                 };
-                let LostItems { loss, ended, running, results } = lost;
+                let LostItems { loss, ended, running, results, order } = lost;
                 let sections = results.iter().map(|part| part.bytes().to_vec()).collect();
-                state.recovered = Some((CallId(call), Recovered { ended, running, sections }));
+                let recovered = Recovered { ended, running, sections };
+                state.recovered = Some((CallId(call), recovered, order));
                 self.ended(state, now, call, EndThere::Lost(loss));
                 state.recovered = None;
             }
             HostEvent::Answer { call, stamps, outcome } => {
                 self.answered(state, now, call, stamps, outcome);
             }
-            HostEvent::Kept { call, stamps, parts } => self.kept(state, now, call, stamps, parts),
-            HostEvent::Fetched { call, sections } => {
+            HostEvent::Kept { call, stamps, parts, order } => {
+                self.kept(state, now, call, stamps, parts, order);
+            }
+            HostEvent::Fetched { call, sections, order } => {
                 if let Some(known) = state.kept.call(call) {
                     let waiting = state.kept.came(call);
                     state.to_gather.extend(waiting);
                     state.garbage.extend(known.take_payload());
                     let bytes = sections.iter().map(moved).sum();
                     state.core.result_came(known.function().id(), bytes);
-                    self.fetched.push((known, sections));
+                    self.fetched.push((known, sections, order));
                 }
             }
             HostEvent::Ended { call, end } => self.ended(state, now, call, end),
-            HostEvent::Callback { call: id, index, arguments } => {
+            HostEvent::Callback { call: id, index, arguments, order } => {
                 match state.core.payload_at(CallId(id), self.id).cloned() {
                     Some(call) => {
                         let worker = self.id;
                         if is_request(index) && call.is_of_parent() {
                             state.drive(|core, out| core.nests(worker, out));
                         }
-                        self.wanted.push(Wanted { worker, id, call, index, arguments });
+                        self.wanted.push(Wanted { worker, id, call, index, arguments, order });
                     }
                     None => state.fail_callback(self.id, id, "the call has ended"),
                 }
@@ -129,14 +134,19 @@ impl<'a> Applied<'a> {
                 let calls: Vec<CallId> = calls.into_iter().map(CallId).collect();
                 state.drive(|core, out| core.retracted(now, id, &calls, out));
             }
+            HostEvent::Detached { call, id } => self.detached(state, now, call, id),
+            HostEvent::NotDetached { call, error } => {
+                if let Some(waiting) = state.detaching.remove(&CallId(call)) {
+                    // Nobody waits any more.
+                    let _ = waiting.send(Err(error));
+                }
+            }
+            HostEvent::Missing(blob) | HostEvent::NotPassed { blob, .. }
+                if state.lose_copy(blob) => {}
             HostEvent::Missing(blob) => state.share_again(id, BlobId(blob)),
             HostEvent::NotPassed { blob, to } => state.share_again(WorkerId(to), BlobId(blob)),
             HostEvent::BlobDropped { blob, unread } => {
                 state.drive(|core, out| core.blob_dropped(id, BlobId(blob), unread, out));
-            }
-            HostEvent::Ping(number) => {
-                let clock = monotonic_ns();
-                let _ = state.hosts.push(id, &Message::Pong { number, clock });
             }
             other => self.later.push(other),
         }
@@ -187,14 +197,15 @@ impl<'a> Applied<'a> {
         call: u64,
         mut stamps: Stamps,
         parts: Vec<KeptPart>,
+        order: Order,
     ) {
         let Some(out) = state.hosts.get(self.id) else { return };
         let took = seen_from_here(&mut stamps, &self.offset, out.base);
         let executor = state.hosts.answered_by(call, self.id);
         state.hosts.keeps(self.id, call);
         let again = again(&state.core, CallId(call));
-        let keeper = Keeper::new(self.id, call, &self.common.kept_requests);
-        // Without its keeper, the host receives a request to drop the result.
+        let lease = ResultLease::new(self.id, call, &self.common.kept_requests);
+        // Without its lease, the host receives a request to drop the result.
         let Some(executor) = executor else { return };
         let replied = state.drive(|core, out| core.replied(now, executor, CallId(call), took, out));
         match replied {
@@ -204,7 +215,7 @@ impl<'a> Applied<'a> {
                 }
                 if live {
                     state.kept.add(call, &known, self.id, again);
-                    self.kept.push((known, KeptResult { keeper, parts }, stamps));
+                    self.kept.push((known, KeptResult { lease, parts, order }, stamps));
                 }
             }
             Err(error) => self.broken = Some(error.to_string()),
@@ -262,6 +273,32 @@ impl<'a> Applied<'a> {
             state.hosts.guest_left(executor);
             state.drive(|core, out| core.worker_lost(now, executor, None, loss, out));
             self.changed = true;
+        }
+    }
+
+    /// Handles a call that its server keeps as a detached one.
+    fn detached(&mut self, state: &mut State, now: Time, call: u64, id: String) {
+        let executor = state.hosts.left_by(call, self.id);
+        state.kept_nothing(self.id, call);
+        let Some(executor) = executor else { return };
+        let left = state.drive(|core, out| core.detached(now, executor, CallId(call), out));
+        let (known, is_alive) = match left {
+            Ok(left) => left,
+            Err(error) => {
+                self.broken = Some(error.to_string());
+                return;
+            }
+        };
+        let waiting = state.detaching.remove(&CallId(call));
+        let is_attached = waiting.is_some_and(|waiting| waiting.send(Ok(id)).is_ok());
+        if is_alive && !is_attached {
+            // Its caller was interrupted.
+            let message = "the call is detached: the server lists it".to_owned();
+            let (trace, sections) = (String::new(), Vec::new());
+            let error = RemoteError::CallLost.name().to_owned();
+            let order = Order::NATIVE;
+            let outcome = Outcome::Raised { error, message, trace, sections, order };
+            self.answered.push((known, outcome, Stamps::default()));
         }
     }
 

@@ -15,7 +15,7 @@ impl Hosts {
     pub(crate) fn serve<'a>(
         &'a self,
         plan: &Plan,
-        common: &'a Wishes,
+        common: &'a HostSettings,
         staged: &'a [Staged],
     ) -> Serve<'a> {
         let group = self.connectors.group(plan);
@@ -92,7 +92,7 @@ pub(crate) fn is_here(group: &HostGroup) -> bool {
 
 /// Settings that are the same for all hosts of a grid.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct HostSettings {
     pub(crate) shared_threshold: u64,
     pub(crate) keep_free: u64,
     pub(crate) grace: u64,
@@ -102,8 +102,8 @@ pub(crate) struct Wishes {
     pub(crate) environment: Vec<Vec<String>>,
 }
 
-impl Wishes {
-    pub(crate) fn new(config: &Config) -> Wishes {
+impl HostSettings {
+    pub(crate) fn new(config: &Config) -> HostSettings {
         let settings = &config.settings;
         let environment = config.groups.iter().flat_map(|groups| {
             let python = groups.workers.python.iter().flat_map(|python| &python.environment);
@@ -115,7 +115,7 @@ impl Wishes {
                     .collect()
             })
         });
-        Wishes {
+        HostSettings {
             shared_threshold: config.shared_threshold as u64,
             keep_free: config.keep_free,
             grace: settings.grace,

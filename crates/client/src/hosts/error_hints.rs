@@ -107,13 +107,13 @@ pub(crate) fn agent_ended(how: &str, said: &str) -> String {
 }
 
 /// An agent that could not be requested because there is no listener for it.
-pub(crate) fn not_asked_for(error: &io::Error) -> String {
+pub(crate) fn not_requested(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
             "its agent could not dial this client: {error}; name other `ports` in the configuration of the \
              server, or leave them out to take any that is free"
         ),
-        _ => format!("its agent cannot be asked for: {error}"),
+        _ => format!("its agent cannot be requested: {error}"),
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_says_last_is_told() {
+    fn what_an_agent_says_last_is_reported() {
         let said = "motd\ngridrpc: no way\n  10.0.0.1:4: refused\nSee the firewall.\n";
         let text = agent_ended("exit status: 1", said);
         assert!(text.ends_with("(exit status: 1): no way; 10.0.0.1:4: refused; See the firewall."));

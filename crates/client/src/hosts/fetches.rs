@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_host_has_announced_is_asked_for_once() {
+    fn all_that_a_host_has_announced_is_requested_once() {
         let now = Time(7);
         let mut fetching = Fetches::default();
         let all = [announced(u32::MAX, MB), announced(0, MB), announced(1, LARGE - 1)];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_on_keeps_nobody_waiting() {
+    fn what_does_not_continue_keeps_nobody_waiting() {
         let now = Time(7);
         let mut fetching = waiting(now, 2 * AT_ONCE + 4, MB);
         assert_eq!(fetching.due(now), None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_keeps_others_waiting() {
+    fn what_continues_keeps_others_waiting() {
         let now = Time(7);
         let mut fetching = waiting(now, 2 * AT_ONCE, 4 * MB);
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_hosts_make_room_and_begin_anew() {
+    fn lost_hosts_make_room_and_start_over() {
         let now = Time(7);
         let mut fetching = waiting(now, AT_ONCE + 2, MB);
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);

@@ -8,7 +8,7 @@ use gridrpc_launch::{Launcher, Report, Start};
 use gridrpc_sys::lock;
 
 use crate::hosts::connector::{HostConnector, HostRequest, NotRequested};
-use crate::hosts::error_hints::not_asked_for;
+use crate::hosts::error_hints::not_requested;
 use crate::hosts::inbox::{Deliver, News};
 use crate::hosts::listeners::Listeners;
 
@@ -42,7 +42,7 @@ impl HostConnector for LaunchedAgents {
         for HostRequest { agent, host } in hosts {
             match lock(&self.listeners).ticket(agent, &self.group) {
                 Ok(ticket) => starts.push(Start { agent, host, ticket }),
-                Err(error) => failed.push(NotRequested { agent, why: not_asked_for(&error) }),
+                Err(error) => failed.push(NotRequested { agent, why: not_requested(&error) }),
             }
         }
         if self.launcher.is_none() && !starts.is_empty() {

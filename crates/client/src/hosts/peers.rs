@@ -83,8 +83,12 @@ pub(crate) struct Peer {
     pub(crate) holds: bool,
     /// Time of the last data from it.
     pub(crate) heard: Time,
-    /// Time of the last liveness check.
+    /// Time of the last ping to it.
     pub(crate) asked: Time,
+    /// Time of the last sign of life to it.
+    pub(crate) spoke: Time,
+    /// Whether it has answered calls since the last ping to it.
+    pub(crate) has_answered: bool,
     /// Unanswered pings: number and time sent, ns.
     pub(crate) pings: VecDeque<(u64, u64)>,
     pub(crate) pinged: u64,

@@ -7,7 +7,7 @@ use gridrpc_wire::Message;
 
 use crate::call::{Call, KeptRequest};
 use crate::state::State;
-use crate::state::remote_results::KeptCall;
+use crate::state::remote_results::{KeptCall, ResultCopy};
 use crate::sync::now;
 
 impl State {
@@ -19,14 +19,29 @@ impl State {
                 KeptRequest::Drop(host, call) => {
                     self.kept.forget(host, call);
                     self.push(host, &Message::DropResult { call });
+                    for (blob, copy) in self.kept.take_copies(|copy| copy.result == call) {
+                        self.push(copy.to, &Message::DropBlob { blob });
+                    }
                 }
             }
         }
     }
 
+    /// Handles shared data that has not come from another host. Returns whether it is a copy of a result. The host
+    /// gives back the calls that wait for it, and their arguments are assembled in another way.
+    pub(crate) fn lose_copy(&mut self, blob: u64) -> bool {
+        let Some(ResultCopy { from, to, .. }) = self.kept.take_copy(blob) else { return false };
+        self.kept.moved -= 1;
+        self.kept.not_moved += 1;
+        self.push(to, &Message::DropBlob { blob });
+        self.drive(|core, out| core.not_exchanged(now(), from, to, out));
+        true
+    }
+
     /// Handles the loss of the results of a host that is gone. Idempotent calls run again; returns the others.
     pub(crate) fn lose_results(&mut self, host: WorkerId) -> Vec<Arc<Call>> {
         let mut failed = Vec::new();
+        self.kept.take_copies(|copy| copy.to == host);
         for KeptCall { call, again, waiting, .. } in self.kept.take_of(host) {
             self.to_gather.extend(waiting);
             let Some(call) = call.upgrade().filter(|call| call.lose_kept()) else { continue };

@@ -48,6 +48,7 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
     let core = &state.core;
     let (queued, live) = (core.queued(), core.live());
     let queued_bytes = core.queued_bytes();
+    let (results_moved, results_not_moved) = (state.kept.moved, state.kept.not_moved);
     let call_counters = by_function(&state);
     let mut activities = core.activities();
     let here = activities.remove(&None).filter(|here| about.has_own_workers || here.reserved > 0);
@@ -79,6 +80,8 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
         queued_bytes,
         running: live.saturating_sub(queued) as u64,
         losses: sum(|host| host.losses),
+        results_moved,
+        results_not_moved,
         calls: counted(&all),
         functions: functions(call_counters),
         hosts,

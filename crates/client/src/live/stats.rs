@@ -32,6 +32,10 @@ pub struct Stats {
     pub running: u64,
     /// Workers that were lost.
     pub losses: u64,
+    /// Results that went from host to host, or are on the way.
+    pub results_moved: u64,
+    /// Results that could not, and went through the client.
+    pub results_not_moved: u64,
     /// All calls.
     pub calls: CallCounts,
     /// Calls by function, the one with the longest run time first. Beyond some hundreds, the rest are merged.

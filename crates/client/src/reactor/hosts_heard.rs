@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gridrpc_config::WorkerOutput;
 use gridrpc_core::{Cause, Time};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_wire::{Message, RemoteError};
+use gridrpc_wire::{Message, PARTING, RemoteError};
 
 use crate::call::{Notified, Outcome};
 use crate::common::callbacks::Wanted;
@@ -18,7 +18,7 @@ use crate::hosts::dialled::Dialled;
 use crate::hosts::error_hints::{agent_gone, no_workers, other_version};
 use crate::hosts::peers::{Peer, Stage};
 use crate::reactor::{Reactor, Token};
-use crate::sync::now;
+use crate::sync::{now, ns};
 
 /// Number of clock readings taken when a host has joined.
 const FIRST_READINGS: u64 = 8;
@@ -46,17 +46,20 @@ impl Reactor {
         }
     }
 
-    /// Reads messages from a host.
-    pub(super) fn hear_host(&mut self, index: u32) {
+    /// Reads messages from a host. Returns whether anything has come: messages, or its end.
+    pub(super) fn hear_host(&mut self, index: u32) -> bool {
         let index = index as usize;
+        let mut has_come = false;
         loop {
-            let Some(peer) = self.peer(index) else { return };
+            let Some(peer) = self.peer(index) else { return has_come };
             let filled = peer.conversation.receiver.fill();
             match filled {
                 Ok(0) => {
-                    return self.lose_connection(index, "it closed the connection");
+                    self.lose_connection(index, "it closed the connection");
+                    return true;
                 }
                 Ok(_) => {
+                    has_come = true;
                     peer.heard = now();
                     let events = peer.conversation.events();
                     let more = peer.conversation.receiver.has_more();
@@ -70,16 +73,18 @@ impl Reactor {
                             true => format!("what its agent says makes no sense: {why}"),
                             false => format!("{}: {why}", self.other_version(index, None)),
                         };
-                        return self.lose_host(index, Cause::Failed(why));
+                        self.lose_host(index, Cause::Failed(why));
+                        return true;
                     }
                     if !more {
-                        return;
+                        return true;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return has_come,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return self.lose_connection(index, &error.to_string());
+                    self.lose_connection(index, &error.to_string());
+                    return true;
                 }
             }
         }
@@ -153,6 +158,11 @@ impl Reactor {
             applied;
         let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
+        if !(answered.is_empty() && kept.is_empty())
+            && let Some(peer) = self.peer(index)
+        {
+            peer.has_answered = true;
+        }
         let mut notified = Notified::default();
         for (call, outcome, stamps) in answered {
             if let (Outcome::Raised { error, .. }, Some(offer)) =
@@ -167,8 +177,8 @@ impl Reactor {
         for (call, result, stamps) in kept {
             call.keep_there(result, stamps, offset.error);
         }
-        for (call, sections) in fetched {
-            call.fetched(sections);
+        for (call, sections, order) in fetched {
+            call.fetched(sections, order);
         }
         common.gather(ready);
         nested.iter().for_each(|wanted| common.serve_nested(wanted));
@@ -217,6 +227,19 @@ impl Reactor {
             }
             HostEvent::Output { worker, stderr, bytes } => {
                 self.print_of_host(index, worker, stderr, &bytes)
+            }
+            HostEvent::Ping(number) => {
+                let Some(hosts) = &mut self.hosts else { return };
+                let heartbeat = hosts.connectors.group(&hosts.plans[index]).heartbeat;
+                let Stage::There(peer) = &mut hosts.entries[index].stage else { return };
+                // The host has patience for ten heartbeats: answering each ping would wake it up for nothing.
+                if number == PARTING || peer.spoke + ns(heartbeat) <= now() {
+                    peer.spoke = now();
+                    let pong = Message::Pong { number, clock: monotonic_ns() };
+                    if peer.up.push(&pong).is_ok() {
+                        peer.up.flush();
+                    }
+                }
             }
             HostEvent::Pong { number, clock } => {
                 let now = monotonic_ns();

@@ -31,7 +31,8 @@ impl Reactor {
         }
     }
 
-    /// Checks that a host is alive, and sends it a ping.
+    /// Checks that a host is alive. Sends it a ping if it has answered calls, whose times need its clock, or if its own
+    /// pings are missing: a client that waits for nothing need not wake up, nor wake its server, for a ping of its own.
     pub(super) fn see_to_host(&mut self, connection: Connection) {
         let index = connection.index as usize;
         let Some(hosts) = &mut self.hosts else { return };
@@ -54,14 +55,18 @@ impl Reactor {
             return self.leave_host(index, why);
         }
         let pause = ns(heartbeat) / LOOKS;
-        if peer.asked + pause <= now {
-            peer.asked = now;
+        // Half a pause is left for the answer.
+        let silent_from = peer.heard + (ns(heartbeat) - pause / 2);
+        let asks = peer.has_answered || silent_from <= now;
+        if asks && peer.asked + pause <= now {
+            (peer.asked, peer.spoke, peer.has_answered) = (now, now, false);
             // The agent sends first.
             if peer.joined {
                 peer.ask();
             }
         }
-        let next = (peer.heard + ns(heartbeat)).min(peer.asked + pause);
+        let next = if asks { peer.asked + pause } else { silent_from };
+        let next = next.min(peer.heard + ns(heartbeat));
         self.deadlines.add(next, Due::Heard(connection));
     }
 

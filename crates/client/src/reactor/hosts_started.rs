@@ -102,6 +102,11 @@ impl Reactor {
             }
             Event::Failed(why) => {
                 entry.agent = None;
+                // A launcher that has not seen an agent run yet may say that it never did.
+                let why = match &entry.stage {
+                    Stage::There(_) | Stage::Left(_) => agent_left(&why),
+                    Stage::Asked | Stage::Absent => why,
+                };
                 self.lose_host(index, Cause::Failed(why));
             }
             Event::Ended(how) => {
@@ -160,6 +165,8 @@ impl Reactor {
             holds: false,
             heard: now,
             asked: now,
+            spoke: now,
+            has_answered: false,
             pings: VecDeque::new(),
             pinged: 0,
             round_trip: u64::MAX,
@@ -197,6 +204,7 @@ impl Reactor {
         }
         let group = hosts.connectors.group(&plan);
         let (name, offers) = (group.name.clone(), group.offers(Some(memory)));
+        let exchanges = group.trusted && !addresses.is_empty();
         let id = hosts.id(index);
         let staged = match hosts.staged(&plan, &self.common) {
             Ok(staged) => staged,
@@ -212,7 +220,7 @@ impl Reactor {
         let told = staged.iter().try_for_each(|module| module.push(&up));
         let told = told.and_then(|()| up.push(&Message::Serve(serve)));
         if let Err(error) = told.and_then(|()| if holds { up.push(&hold) } else { Ok(()) }) {
-            let why = format!("what it is to do cannot be told: {error}");
+            let why = format!("its first request cannot be sent: {error}");
             return self.lose_host(index, Cause::Failed(why));
         }
         // Descriptors cross a Unix socket, unless a program of another machine passes its bytes on.
@@ -241,6 +249,9 @@ impl Reactor {
         state.core.host_has_cores(id, cores);
         state.core.host_offers(id, &name, &offers);
         state.drive(|core, out| core.host_joined(id, wanted, out));
+        if exchanges {
+            state.core.host_exchanges(id);
+        }
         if let Some(ends) = ends {
             state.core.host_ends(now(), id, ends);
         }

@@ -32,7 +32,7 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use crate::common::Common;
 use crate::common::callbacks::Runner;
 use crate::config::Config;
-use crate::hosts::commands::Wishes;
+use crate::hosts::commands::HostSettings;
 use crate::hosts::peers::Hosts;
 use crate::live::{About, Offer};
 use crate::output;
@@ -52,13 +52,13 @@ pub(crate) struct Reactor {
     config: Config,
     /// The hosts, if there are any.
     hosts: Option<Hosts>,
-    requests: Wishes,
+    requests: HostSettings,
     /// Socket for live statistics; `None` if the system has no abstract sockets.
     offer: Option<Offer>,
     /// The first spawner, if the client has forked it.
     forked: Option<Forked>,
     spawner: Option<Spawner>,
-    spawner_tail: Option<output::Outlet>,
+    spawner_tail: Option<output::OutputPipe>,
     printers: output::Printers,
     runner: Arc<Runner>,
     worker_inputs: Vec<Option<WorkerInput>>,
@@ -83,6 +83,8 @@ pub(crate) struct Reactor {
     /// calls would otherwise never receive them.
     maps_results: bool,
     patience: SpinWait,
+    /// Number of looks while it spins.
+    looks: u32,
     /// The worker that runs the only call. With more calls, the processors have better things to do than to spin.
     lone: Option<WorkerId>,
     /// Deadline for everything to be gone, once the grid is closed.
@@ -92,6 +94,8 @@ pub(crate) struct Reactor {
 
 /// Maximum number of events taken from the queue at once.
 const EVENTS: usize = 64;
+/// While it spins, every so many looks are at all connections.
+const POLL_AFTER: u32 = 8;
 /// How long an incomplete line waits for its end, ns.
 const LINE: u64 = 200_000_000;
 /// How long workers have to end by themselves when the grid is closed, ns, and how often the reactor checks whether
@@ -117,38 +121,24 @@ impl Read for Reactor {
             None => EpollTimeout::NONE,
             Some(next) => milliseconds(next.since(now())),
         };
-        let mut events = [EpollEvent::empty(); EVENTS];
         let passes_on = self.hosts.is_some() || self.common.parents.any();
-        let Reactor { epoll, patience, lone, progress, .. } = self;
         let apart = |worker: &WorkerId| {
-            let worker = progress::meet(&progress.mapping, worker.0, Side::Client, passes_on);
+            let memory = &self.progress.mapping;
+            let worker = progress::meet(memory, worker.0, Side::Client, passes_on);
             !worker.is_some_and(|worker| worker.is_here)
         };
-        let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
-            Ok(count) => count,
-            Err(Errno::EINTR) => 0,
-            Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
-        };
-        let mut count = 0;
         // A poll without sleeping runs `apart` too, because the worker has to know where this side runs.
-        let may_look = until.is_some() && lone.as_ref().is_some_and(apart);
-        if may_look && timeout != EpollTimeout::ZERO {
-            patience.set_yields(passes_on);
-            patience.look(|| {
-                count = wait(EpollTimeout::ZERO);
-                count > 0
-            });
+        let lone = self.lone.filter(|worker| until.is_some() && apart(worker));
+        if let Some(lone) = lone.filter(|_| timeout != EpollTimeout::ZERO)
+            && self.look_for_answer(lone, passes_on)
+        {
+            return true;
         }
-        if count == 0 {
-            let begin = now();
-            count = wait(timeout);
-            // A call to a host has to wake several processes before all of them spin.
-            if may_look && count > 0 && passes_on {
-                patience.slept(now().since(begin));
-            }
-        }
-        for event in &events[..count] {
-            self.dispatch(*event);
+        let begin = now();
+        let has_come = self.wait_and_dispatch(timeout);
+        // A call to a host has to wake several processes before all of them spin.
+        if lone.is_some() && has_come && passes_on {
+            self.patience.slept(now().since(begin));
         }
         true
     }
@@ -175,7 +165,7 @@ impl Reactor {
             let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
             epoll.add(offer, EpollEvent::new(flags, Token::Looked.encode()))?;
         }
-        let requests = Wishes::new(&config);
+        let requests = HostSettings::new(&config);
         let first = config.settings.workers;
         let groups = config.groups.clone();
         let hosts = groups.map(|groups| Hosts::new(groups, first, &common));
@@ -205,10 +195,49 @@ impl Reactor {
             give_up_at: Time(0),
             maps_results: false,
             patience: SpinWait::default(),
+            looks: 0,
             lone: None,
             closing: None,
             finished: false,
         })
+    }
+
+    /// Spins for the answer to the only call. Tries to read it instead of polling first, which would take a system call
+    /// more; polls now and then, as other events must not wait. Returns whether anything has come.
+    fn look_for_answer(&mut self, executor: WorkerId, passes_on: bool) -> bool {
+        let mut patience = std::mem::take(&mut self.patience);
+        patience.set_yields(passes_on);
+        let has_come = patience.look(|| {
+            self.looks = self.looks.wrapping_add(1);
+            let host = self.hosts.as_ref().and_then(|hosts| hosts.index(executor));
+            let worker_input = self.worker_inputs.get(executor.0 as usize).and_then(Option::as_ref);
+            match host {
+                _ if self.looks.is_multiple_of(POLL_AFTER) => {
+                    self.wait_and_dispatch(EpollTimeout::ZERO)
+                }
+                Some(index) => self.hear_host(index as u32),
+                None if worker_input.is_some_and(|input| !input.is_over()) => {
+                    self.hear_worker(executor.0)
+                }
+                None => false,
+            }
+        });
+        self.patience = patience;
+        has_come
+    }
+
+    /// Waits for events, and handles them. Returns whether there were any.
+    fn wait_and_dispatch(&mut self, timeout: EpollTimeout) -> bool {
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let count = match self.epoll.wait(&mut events, timeout) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
+        };
+        for event in &events[..count] {
+            self.dispatch(*event);
+        }
+        count > 0
     }
 
     /// Runs what is due in the core, and carries out requests of the core and of callers.
@@ -402,7 +431,7 @@ impl Reactor {
                 .stdout
                 .iter_mut()
                 .chain([&mut worker_input.stderr])
-                .for_each(output::Outlet::end);
+                .for_each(output::OutputPipe::end);
         }
     }
 

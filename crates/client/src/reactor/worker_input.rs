@@ -8,7 +8,7 @@ use gridrpc_link::{LinkError, Outbound, Placement, Received, Receiver};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_shm::outboxes::BoxMemory;
 use gridrpc_sys::worker_groups::WorkerGroup;
-use gridrpc_wire::{Lease, Message, Place, RemoteError, Stamps, VERSION};
+use gridrpc_wire::{Lease, Message, Order, Place, RemoteError, Stamps, VERSION};
 
 use crate::call::Outcome;
 use crate::common::Common;
@@ -26,8 +26,8 @@ pub(super) struct WorkerInput {
     /// Its segments for results.
     pub(super) mapped: Mapped,
     /// Its standard output, if that does not go to our own.
-    pub(super) stdout: Option<output::Outlet>,
-    pub(super) stderr: output::Outlet,
+    pub(super) stdout: Option<output::OutputPipe>,
+    pub(super) stderr: output::OutputPipe,
     pub(super) host: String,
     /// Whether the spawner has reported its process.
     pub(super) started: bool,
@@ -44,10 +44,15 @@ pub(super) enum Event {
     Answer { call: u64, stamps: Stamps, retained: Vec<Lease>, outcome: Outcome },
     Release(Vec<Lease>),
     BlobDropped { blob: u64, unread: bool },
-    Callback { call: u64, index: u16, arguments: Vec<Incoming> },
+    Callback { call: u64, index: u16, arguments: Vec<Incoming>, order: Order },
 }
 
 impl WorkerInput {
+    /// Whether nothing more is read from it.
+    pub(super) fn is_over(&self) -> bool {
+        self.at_end || self.broken.is_some()
+    }
+
     /// Passes on the output of its process.
     pub(super) fn read_output(&mut self) {
         for output in self.stdout.iter_mut().chain([&mut self.stderr]) {
@@ -78,6 +83,7 @@ fn no_room_for_result(error: &LinkError) -> Outcome {
         message: format!("the result cannot be taken: {error}"),
         trace: String::new(),
         sections: Vec::new(),
+        order: Order::NATIVE,
     }
 }
 
@@ -86,9 +92,9 @@ fn understand(
     received: Received<'_>,
     mapped: &mut Mapped,
     host: &mut String,
-    stderr: &mut output::Outlet,
+    stderr: &mut output::OutputPipe,
 ) -> Result<Option<Event>, LinkError> {
-    let Received { message, streams, mut descriptors, .. } = received;
+    let Received { message, order, streams, mut descriptors } = received;
     let no_blobs = |_, _| None;
     Ok(Some(match message {
         Message::Welcome(welcome) => {
@@ -101,7 +107,7 @@ fn understand(
         Message::Reply { call, stamps, retained, sections } => {
             let outcome = match take_sections(&sections, streams, mapped, no_blobs) {
                 Err(error @ LinkError::NoRoom { .. }) => no_room_for_result(&error),
-                sections => Outcome::Returned(kept_within_bounds(sections?)),
+                sections => Outcome::Returned(kept_within_bounds(sections?), order),
             };
             Event::Answer { call, stamps, retained, outcome }
         }
@@ -119,12 +125,12 @@ fn understand(
                 trace.to_owned()
             };
             let (error, message) = (error.to_owned(), message.to_owned());
-            let outcome = Outcome::Raised { error, message, trace, sections };
+            let outcome = Outcome::Raised { error, message, trace, sections, order };
             Event::Answer { call, stamps, retained, outcome }
         }
         Message::Callback { call, index, sections } => {
             let arguments = take_sections(&sections, streams, mapped, no_blobs)?;
-            Event::Callback { call, index, arguments }
+            Event::Callback { call, index, arguments, order }
         }
         Message::Segment { segment, len } => {
             mapped.add_if_there_is_room(segment, len, descriptors.pop())?;

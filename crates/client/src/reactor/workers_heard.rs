@@ -22,11 +22,13 @@ const LOOKS: usize = 4;
 const LEAVE_GRACE: u64 = 1_000_000_000;
 
 impl Reactor {
-    pub(super) fn hear_worker(&mut self, index: u32) {
-        self.read_worker(index);
-        let Some(worker_input) = self.worker_inputs[index as usize].as_ref() else { return };
+    /// Reads once from a worker. Returns whether anything has come: messages, or its end.
+    pub(super) fn hear_worker(&mut self, index: u32) -> bool {
+        let has_come = self.read_worker(index);
+        let Some(worker_input) = self.worker_inputs[index as usize].as_ref() else { return true };
         let generation = worker_input.generation;
-        if worker_input.at_end || worker_input.broken.is_some() {
+        let is_over = worker_input.is_over();
+        if is_over {
             let _ = self.epoll.delete(worker_input.receiver.socket());
         }
         if worker_input.broken.is_some() {
@@ -36,12 +38,13 @@ impl Reactor {
             // It is most likely ending by itself, and then its exit status is more precise.
             self.deadlines.add(now() + LEAVE_GRACE, Due::Gone(Process { index, generation }));
         }
+        has_come || is_over
     }
 
     /// Reads once from a worker and applies the messages. Returns `false` when there is nothing more to read.
     pub(super) fn read_worker(&mut self, index: u32) -> bool {
         let Some(worker_input) = self.worker_inputs[index as usize].as_mut() else { return false };
-        if worker_input.at_end || worker_input.broken.is_some() {
+        if worker_input.is_over() {
             return false;
         }
         let events = match worker_input.receiver.fill() {
@@ -135,14 +138,16 @@ impl Reactor {
                 Event::BlobDropped { blob, unread } => {
                     state.drive(|core, out| core.blob_dropped(worker, BlobId(blob), unread, out));
                 }
-                Event::Callback { call: id, index, arguments } => {
+                Event::Callback { call: id, index, arguments, order } => {
                     let call = state.core.payload_at(CallId(id), worker).cloned();
                     if is_request(index) && call.as_ref().is_some_and(|call| call.is_of_parent()) {
                         // That client serves it; no call may wait behind it here.
                         state.drive(|core, out| core.nests(worker, out));
                     }
                     match call {
-                        Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
+                        Some(call) => {
+                            wanted.push(Wanted { worker, id, call, index, arguments, order });
+                        }
                         None => {
                             let message = "the call has ended";
                             state.push(worker, &Message::CallbackFailure { call: id, message });

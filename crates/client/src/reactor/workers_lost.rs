@@ -10,7 +10,7 @@ use gridrpc_shm::progress;
 use gridrpc_sys::process::leftovers_end;
 use gridrpc_sys::worker_groups::WorkerGroups;
 use gridrpc_sys::{forks, monotonic_ns};
-use gridrpc_wire::Message;
+use gridrpc_wire::{Message, Order};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -137,7 +137,8 @@ impl Reactor {
         let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         state.dismissed.remove(&worker);
         let now = Time(monotonic_ns());
-        state.recovered = recovered.map(|(call, recovered)| (CallId(call), recovered));
+        state.recovered =
+            recovered.map(|(call, recovered)| (CallId(call), recovered, Order::NATIVE));
         state.drive(|core, out| core.worker_lost(now, worker, entered, loss, out));
         state.recovered = None;
         let broken = state.core.broken().cloned();
@@ -266,7 +267,7 @@ impl Reactor {
     fn stop_watching(&self, worker_input: &WorkerInput) {
         let outputs = worker_input.stdout.iter().chain([&worker_input.stderr]);
         for descriptor in
-            outputs.map(output::Outlet::descriptor).chain([worker_input.receiver.socket()])
+            outputs.map(output::OutputPipe::descriptor).chain([worker_input.receiver.socket()])
         {
             // Fails for a descriptor that has already reached its end.
             let _ = self.epoll.delete(descriptor);

@@ -96,7 +96,7 @@ impl Reactor {
         if let Some(stderr) = spawner.stderr.take() {
             do_not_block(&stderr)?;
             let tail =
-                output::Outlet::new(stderr, Stream::Stderr, Passing::AsItComes, &self.printers);
+                output::OutputPipe::new(stderr, Stream::Stderr, Passing::AsItComes, &self.printers);
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::SpawnerStderr.encode());
             self.epoll.add(tail.descriptor(), watched)?;
             self.spawner_tail = Some(tail);
@@ -161,8 +161,8 @@ impl Reactor {
                 }
                 Output::Kept => Passing::Not,
             };
-            let watch = |pipe, stream, token: Token| -> io::Result<output::Outlet> {
-                let output = output::Outlet::new(pipe, stream, passing.clone(), &self.printers);
+            let watch = |pipe, stream, token: Token| -> io::Result<output::OutputPipe> {
+                let output = output::OutputPipe::new(pipe, stream, passing.clone(), &self.printers);
                 let event = EpollEvent::new(EpollFlags::EPOLLIN, token.encode());
                 self.epoll.add(output.descriptor(), event)?;
                 Ok(output)

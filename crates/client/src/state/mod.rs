@@ -3,10 +3,11 @@
 pub(crate) mod past_calls;
 pub(crate) mod remote_results;
 pub(crate) mod send_queues;
+pub(crate) mod single_callers;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use gridrpc_core::{
     Action, BlobId, CallId, Cause, Core, End, FunctionId, GroupId, Loss, Settings, Time, WorkerId,
@@ -14,15 +15,17 @@ use gridrpc_core::{
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_shm::Recovered;
 use gridrpc_sys::{Mapping, monotonic_ns};
-use gridrpc_wire::{Message, WireError};
+use gridrpc_wire::{Message, Order, WireError};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
 use crate::call::{Call, LostItems, Notified, Outcome, Watcher};
+use crate::daemon_connection::RequestError;
 use crate::function::{Function, FunctionRef};
 use crate::shared::SharedData;
 use crate::state::past_calls::PastCalls;
-use crate::state::remote_results::KeptCalls;
+use crate::state::remote_results::{KeptCalls, ResultCopy};
 use crate::state::send_queues::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
+use crate::state::single_callers::SingleCallers;
 use crate::trust::Trust;
 
 #[derive(Debug)]
@@ -65,7 +68,7 @@ pub(crate) struct State {
     /// Calls that ended. Their waiters are notified after the lock is released.
     pub(crate) ended: Vec<(Arc<Call>, Outcome)>,
     /// While a loss is handled: the worker's call with many items, and what remains of it.
-    pub(crate) recovered: Option<(CallId, Recovered)>,
+    pub(crate) recovered: Option<(CallId, Recovered, Order)>,
     /// Calls whose arguments are assembled after the lock is released.
     pub(crate) to_gather: Vec<(CallId, Arc<Call>)>,
     /// Calls that functions in workers wait for.
@@ -80,13 +83,15 @@ pub(crate) struct State {
     pub(crate) trust: Option<Trust>,
     /// Calls whose results hosts keep.
     pub(crate) kept: KeptCalls,
+    /// Threads that wait until a server keeps a call as a detached one.
+    pub(crate) detaching: HashMap<CallId, mpsc::Sender<Result<String, RequestError>>>,
     /// Objects to drop after the lock is released: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
     freed: Vec<Arc<SharedData>>,
     /// Only submissions have happened since the last flush.
     pub(crate) submitting: bool,
-    /// The last caller that had a single call and wanted to read its answer.
-    pub(crate) last_single_caller: Option<usize>,
+    /// The callers that have single calls and want to read the answers.
+    pub(crate) callers: SingleCallers,
     /// Threads that wait for room for more calls.
     pub(crate) waiting_for_room: usize,
     pub(crate) closing: bool,
@@ -150,6 +155,7 @@ impl State {
             hosts,
             trust: None,
             kept: KeptCalls::default(),
+            detaching: HashMap::new(),
             epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
             core: Core::new(settings),
             workers: WorkersOut::new(workers, progress),
@@ -179,7 +185,7 @@ impl State {
             garbage: Vec::new(),
             freed: Vec::new(),
             submitting: false,
-            last_single_caller: None,
+            callers: SingleCallers::default(),
             waiting_for_room: 0,
             closing: false,
             closing_heard: false,
@@ -277,7 +283,9 @@ impl State {
             }
             Action::Keep { host, call } => {
                 // A result with a destination in the caller's memory is sent here.
-                if self.core.payload(call).is_some_and(|call| call.result_can_stay()) {
+                let can_stay = self.core.payload(call).is_some_and(|call| call.result_can_stay());
+                let may_keep = |trust: &Trust| trust.may_keep_results(host);
+                if can_stay && self.trust.as_ref().is_none_or(may_keep) {
                     let asked = self.hosts.keep(host, call.0);
                     self.pushed(host, asked);
                 }
@@ -350,12 +358,12 @@ impl State {
     /// The outcome of a call that ended this way. For a call with many items, what remains of it.
     fn outcome(&mut self, id: CallId, call: &Call, end: End) -> Outcome {
         let End::WorkerLost(loss) = &end else { return Outcome::Ended(end) };
-        let Some((_, recovered)) = self.recovered.take_if(|(of, _)| *of == id) else {
+        let Some((_, recovered, order)) = self.recovered.take_if(|(of, ..)| *of == id) else {
             return Outcome::Ended(end);
         };
         let Recovered { ended, running, sections } = recovered;
         let results = sections.into_iter().map(Incoming::Bytes).collect();
-        let lost = LostItems { loss: Loss::clone(loss), ended, running, results };
+        let lost = LostItems { loss: Loss::clone(loss), ended, running, results, order };
         lost.into_outcome(call.function().name())
     }
 
@@ -371,9 +379,10 @@ impl State {
             let home = self.core.home(worker);
             let host = home.unwrap_or(worker);
             if self.hosts.is_host(host) {
+                let moved = self.move_results(host, call);
                 let State { core, hosts, .. } = self;
                 let Some((idempotent, blobs)) = core.terms(id) else { return };
-                let terms = Terms { idempotent, blobs };
+                let terms = Terms { idempotent, blobs, moved: &moved };
                 let sent = hosts.send(host, home.map(|_| worker), id, function, batch, call, terms);
                 return self.pushed(host, sent);
             }
@@ -383,6 +392,34 @@ impl State {
             Ok(false) => {}
             Err(error) => self.unsendable.push((worker, error)),
         }
+    }
+
+    /// Whether a host has the results that a call needs and that stay on hosts, or gets them from there.
+    pub(crate) fn has_or_reaches(&self, host: WorkerId, call: &Call) -> bool {
+        let reaches = |from: WorkerId| self.core.reach(from, host);
+        call.kept_results().into_iter().all(|result| self.kept.host_of(result).is_some_and(reaches))
+    }
+
+    /// Has hosts send this one the results that a call needs and that it lacks. Returns their calls, and their numbers
+    /// as shared data.
+    fn move_results(&mut self, to: WorkerId, call: &Call) -> Vec<(u64, u64)> {
+        if self.kept.is_empty() {
+            return Vec::new();
+        }
+        let mut moved = Vec::new();
+        for result in call.kept_results() {
+            let Some(from) = self.kept.host_of(result).filter(|from| *from != to) else { continue };
+            if let Some(blob) = self.kept.copy_on(result, to) {
+                moved.push((result, blob));
+            } else if let (Ok(BlobId(blob)), Ok(secret)) = (self.next_blob(), gridrpc_sys::random())
+            {
+                let told = self.hosts.move_result(result, blob, from, to, secret);
+                self.pushed(to, told);
+                self.kept.add_copy(blob, ResultCopy { result, from, to });
+                moved.push((result, blob));
+            }
+        }
+        moved
     }
 
     /// Sends the results of a callback.

@@ -1,5 +1,6 @@
-//! Results that stay on the host where they were made, for calls that are sent there. The client fetches a result
-//! when somebody waits for it, and makes the host drop it when nobody needs it any more.
+//! Results that stay on the host where they were made, for calls that are sent there, or to hosts that get copies from
+//! there. The client fetches a result when somebody waits for it, and makes the hosts drop it when nobody needs it any
+//! more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -32,9 +33,28 @@ pub(crate) struct KeptCall {
     pub(crate) waiting: Vec<(CallId, Arc<Call>)>,
 }
 
+/// A copy of a result that another host has, or gets from the one that keeps it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResultCopy {
+    /// The call of the result.
+    pub(crate) result: u64,
+    pub(crate) from: WorkerId,
+    pub(crate) to: WorkerId,
+}
+
 /// The calls whose results hosts keep, by number.
 #[derive(Debug, Default)]
-pub(crate) struct KeptCalls(HashMap<u64, KeptCall>);
+pub(crate) struct KeptCalls {
+    calls: HashMap<u64, KeptCall>,
+    /// By their number as shared data.
+    copies: HashMap<u64, ResultCopy>,
+    /// The number of the copy of a result on a host.
+    numbers: HashMap<(u64, WorkerId), u64>,
+    /// Number of copies so far, without those that did not arrive.
+    pub(crate) moved: u64,
+    /// Number of those that did not arrive.
+    pub(crate) not_moved: u64,
+}
 
 impl KeptCalls {
     pub(crate) fn add(
@@ -46,12 +66,56 @@ impl KeptCalls {
     ) {
         let kept =
             KeptCall { call: Arc::downgrade(call), host, again, here: false, waiting: Vec::new() };
-        self.0.insert(id, kept);
+        self.calls.insert(id, kept);
+    }
+
+    /// Whether no host keeps a result.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// The host that keeps this result.
+    pub(crate) fn host_of(&self, result: u64) -> Option<WorkerId> {
+        self.calls.get(&result).map(|kept| kept.host)
+    }
+
+    /// The number of the copy of a result on a host.
+    pub(crate) fn copy_on(&self, result: u64, host: WorkerId) -> Option<u64> {
+        self.numbers.get(&(result, host)).copied()
+    }
+
+    /// Records a copy, with its number as shared data.
+    pub(crate) fn add_copy(&mut self, blob: u64, copy: ResultCopy) {
+        self.moved += 1;
+        self.copies.insert(blob, copy);
+        self.numbers.insert((copy.result, copy.to), blob);
+    }
+
+    /// Forgets a copy.
+    pub(crate) fn take_copy(&mut self, blob: u64) -> Option<ResultCopy> {
+        let copy = self.copies.remove(&blob)?;
+        self.numbers.remove(&(copy.result, copy.to));
+        Some(copy)
+    }
+
+    /// Forgets copies of a result, or on a host. Returns their numbers.
+    pub(crate) fn take_copies(
+        &mut self,
+        mut which: impl FnMut(&ResultCopy) -> bool,
+    ) -> Vec<(u64, ResultCopy)> {
+        if self.copies.is_empty() {
+            return Vec::new();
+        }
+        let taken: Vec<_> = self.copies.extract_if(|_, copy| which(copy)).collect();
+        for (_, copy) in &taken {
+            self.numbers.remove(&(copy.result, copy.to));
+        }
+        taken
     }
 
     /// The call with this number, if a host keeps its result.
     pub(crate) fn call(&self, id: u64) -> Option<Arc<Call>> {
-        self.0.get(&id)?.call.upgrade()
+        self.calls.get(&id)?.call.upgrade()
     }
 
     /// Delays a call's arguments until a result arrives. Returns them if the result is here or lost.
@@ -60,7 +124,7 @@ impl KeptCalls {
         result: u64,
         waiting: (CallId, Arc<Call>),
     ) -> Option<(CallId, Arc<Call>)> {
-        match self.0.get_mut(&result) {
+        match self.calls.get_mut(&result) {
             Some(kept) if !kept.here => {
                 kept.waiting.push(waiting);
                 None
@@ -71,25 +135,25 @@ impl KeptCalls {
 
     /// The calls that waited for a result that has arrived.
     pub(crate) fn came(&mut self, id: u64) -> Vec<(CallId, Arc<Call>)> {
-        let Some(kept) = self.0.get_mut(&id) else { return Vec::new() };
+        let Some(kept) = self.calls.get_mut(&id) else { return Vec::new() };
         kept.here = true;
         std::mem::take(&mut kept.waiting)
     }
 
     /// Forgets the result of a call that a host is to drop.
     pub(crate) fn forget(&mut self, host: WorkerId, id: u64) {
-        if self.0.get(&id).is_some_and(|kept| kept.host == host) {
-            self.0.remove(&id);
+        if self.calls.get(&id).is_some_and(|kept| kept.host == host) {
+            self.calls.remove(&id);
         }
     }
 
     /// Whether a host keeps the result of any call.
     pub(crate) fn has_some_of(&self, host: WorkerId) -> bool {
-        self.0.values().any(|kept| kept.host == host)
+        self.calls.values().any(|kept| kept.host == host)
     }
 
     /// Takes out the calls whose results this host keeps.
     pub(crate) fn take_of(&mut self, host: WorkerId) -> Vec<KeptCall> {
-        self.0.extract_if(|_, kept| kept.host == host).map(|(_, kept)| kept).collect()
+        self.calls.extract_if(|_, kept| kept.host == host).map(|(_, kept)| kept).collect()
     }
 }

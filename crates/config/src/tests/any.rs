@@ -43,6 +43,10 @@ fn launcher() -> impl Strategy<Value = LauncherKind> {
     ]
 }
 
+/// Systems with one form of request.
+const WITHOUT_FORMS: [BatchSystem; 4] =
+    [BatchSystem::Pbs, BatchSystem::Torque, BatchSystem::Lsf, BatchSystem::Flux];
+
 fn batch() -> impl Strategy<Value = Batch> {
     let line = || prop::option::of("[a-z0-9 '\"#\\\\é&|%-]{1,9}");
     let options = || prop::collection::vec("-[a-z =\"'-]{0,9}", 0..3);
@@ -56,23 +60,26 @@ fn batch() -> impl Strategy<Value = Batch> {
     // Up to as many terabytes as fit into a number of bytes.
     let memory = prop::option::of("[0-9]{1,7}[KMGT]?");
     (
-        (0..9_usize, line(), line(), memory, line()),
+        (0..13_usize, line(), line(), memory, line()),
         (prop::option::of(1..=315_360_000_u64), 0..=100_000_u32, any::<bool>(), line()),
-        (options(), options(), line(), any::<bool>()),
+        (options(), options(), line(), any::<bool>(), prop::collection::vec(text(), 0..3)),
     )
         .prop_map(move |(first, (wall_time, cores, exclusive, constraint), rest)| {
             let (request, queue, account, memory, template) = first;
-            let (options, skip, parallel_environment, requeue) = rest;
+            let (options, skip, parallel_environment, requeue, prefix) = rest;
             // Each system has a form or a key that the other lacks.
             let (system, request) = match request {
                 0..5 => (BatchSystem::Slurm, requests[request]),
-                _ => (BatchSystem::GridEngine, requests[request - 5]),
+                5..9 => (BatchSystem::GridEngine, requests[request - 5]),
+                _ => (WITHOUT_FORMS[request - 9], RequestForm::Auto),
             };
-            let is_slurm = system == BatchSystem::Slurm;
-            let parallel_environment = parallel_environment.filter(|_| !is_slurm);
+            let has_one = system == BatchSystem::GridEngine;
+            let parallel_environment = parallel_environment.filter(|_| has_one);
+            let requeue = requeue && system != BatchSystem::Flux;
             let wall_time = wall_time.map(Duration::from_secs);
             Batch {
                 system,
+                prefix,
                 request,
                 queue,
                 account,

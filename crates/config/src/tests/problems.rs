@@ -16,7 +16,7 @@ fn of_group(lines: &str) -> String {
 }
 
 #[test]
-fn all_is_told_at_once() {
+fn all_is_reported_at_once() {
     let text = "\
 [grid]
 anything = 1
@@ -53,7 +53,7 @@ fn numbers_of_nodes_that_cannot_be() {
 }
 
 #[test]
-fn what_batch_systems_are_asked_for() {
+fn requests_to_batch_systems() {
     let text = "\
 [server.lab]
 launcher = 'slurm'
@@ -83,10 +83,10 @@ grid.toml:7: server \"lab\": `exclusive` is \"yes\": write true or false
 grid.toml:8: server \"lab\": `request` is \"jobs\": write one of \"auto\", \"array\", \"job\", \"step\", \"direct\": is \"job\" meant?
 grid.toml:9: server \"lab\": `options` is \"qos\": write options of one line, each with a dash in front
 grid.toml:10: server \"lab\": `partition` is \"a\\nb\": write a text of one line
-grid.toml:13: server \"far\": `hosts` has no meaning for the launcher \"slurm\", only for those that are told their hosts (here `nodes` says how many): take it out, or choose another `launcher`
+grid.toml:13: server \"far\": `hosts` has no meaning for the launcher \"slurm\", only for launchers with a list of hosts (here `nodes` says how many): take it out, or choose another `launcher`
 grid.toml:14: server \"far\": `command` has no meaning for the launcher \"slurm\", only for \"ssh\" and \"program\": take it out, or choose another `launcher`
 grid.toml:17: server \"near\": `partition` has no meaning for the launcher \"ssh\", only for \"slurm\": take it out, or choose another `launcher`
-grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", only for \"slurm\", \"gridengine\", \"htcondor\" and \"mpi\": take it out, or choose another `launcher`";
+grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", only for \"slurm\", \"gridengine\", \"htcondor\", \"pbs\", \"torque\", \"lsf\", \"flux\" and \"mpi\": take it out, or choose another `launcher`";
     assert_eq!(told(text), expected);
 }
 
@@ -169,7 +169,7 @@ fn values_that_keys_cannot_have() {
         ),
         (
             "launcher = 'shh'",
-            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\", \"mpi\", \"session\", \"server\": is \"ssh\" meant?"
+            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\", \"pbs\", \"torque\", \"lsf\", \"flux\", \"mpi\", \"session\", \"server\": is \"ssh\" meant?"
                 .into(),
         ),
         (
@@ -285,8 +285,8 @@ fn hosts() {
 
 #[test]
 fn keys_of_other_launchers() {
-    let expected = "`prefix` has no meaning for the launcher \"ssh\", only for \"local\": take it out, \
-                    or choose another `launcher`";
+    let expected = "`prefix` has no meaning for the launcher \"ssh\", only for \"local\", \"slurm\", \
+                    \"gridengine\", \"htcondor\", \"pbs\", \"torque\", \"lsf\" and \"flux\": take it out, or choose another `launcher`";
     assert_eq!(of_group("prefix = 'ip'"), expected);
     let text = told("[defaults]\nprefix = 'ip'");
     assert_eq!(text, format!("grid.toml:2: [defaults]: {expected}"));
@@ -373,7 +373,7 @@ fn servers_without_an_address_and_with_keys_of_others() {
 }
 
 #[test]
-fn a_hundred_problems_are_told() {
+fn a_hundred_problems_are_reported() {
     let text = told(&"[server.a]\n".repeat(103));
     assert_eq!(text.lines().count(), 101);
     assert!(text.ends_with("\nand 2 more problems"), "{text}");

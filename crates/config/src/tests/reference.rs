@@ -54,7 +54,7 @@ fn so_is_the_example_of_the_guide() {
 }
 
 #[test]
-fn its_problems_are_told_so() {
+fn its_problems_are_reported_so() {
     let wrong = blocks("toml")[5];
     let told = read(wrong, "wrong.toml").unwrap_err().to_string();
     assert_eq!(format!("{told}\n"), blocks("text")[0]);
@@ -81,6 +81,7 @@ fn its_hosts_and_urls_are_understood() {
             "start-agents",
             "slurm",
             "lab",
+            "pbs",
             "work",
             "lab.example.org",
             "/run/server.sock"

@@ -66,9 +66,10 @@ fn slurm() {
     let batch = LauncherKind::Batch(Box::default());
     assert_eq!(group, HostGroup::new("slurm", batch, vec![Host::named("slurm-1")]));
     assert_eq!(group.start_timeout, QUEUE_TIMEOUT);
-    let url = "slurm://lab?nodes=2&partition=long&memory=4G&wall_time=1-00:00:00&cores=2\
-               &exclusive=true&options=--qos=a,b&options=--nice&request=job";
+    let url = "slurm://lab?nodes=2&prefix=env%20SLURM_CONF=/b.conf&partition=long&memory=4G\
+               &wall_time=1-00:00:00&cores=2&exclusive=true&options=--qos=a,b&options=--nice&request=job";
     let batch = Batch {
+        prefix: texts(&["env", "SLURM_CONF=/b.conf"]),
         request: RequestForm::Job,
         queue: Some("long".into()),
         memory: Some("4G".into()),
@@ -147,15 +148,15 @@ fn what_is_wrong() {
     for (url, expected) in [
         (
             "node1",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, pbs:, torque:, lsf:, flux:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
         ),
         (
             "http://a",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, pbs:, torque:, lsf:, flux:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
         ),
         (
             "ssh:",
-            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, pbs:, torque:, lsf:, flux:, mpi:, session:NAME, gridrpc://HOST, gridrpc+unix://PATH or program:COMMAND",
         ),
         ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
         ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),
@@ -181,7 +182,7 @@ fn what_is_wrong() {
             "ssh://a?workers=1&workers=2",
             "`workers` is there twice: take one of the two out, or give it another name",
         ),
-        ("ssh://a?hosts=b", "has the key `hosts` in its query: the host stands behind the slashes"),
+        ("ssh://a?hosts=b", "has the key `hosts` in its query: write the host after the slashes"),
         (
             "ssh://a?resources=gpu",
             "has the key `resources` in its query: write resources.NAME=NUMBER for each resource",
@@ -232,7 +233,7 @@ fn sessions() {
         assert!(text.contains("first a letter or a digit, 100 at most"), "{text}");
     }
     for (query, expected) in [
-        ("session=other", "has the key `session` in its query: the name stands behind `session:`"),
+        ("session=other", "has the key `session` in its query: write the name after `session:`"),
         ("workers=2", "`workers` has no meaning for the launcher \"session\", only for those that"),
         ("hosts=a", "`hosts` has no meaning for the launcher \"session\", only for those that"),
         ("nodes=2", "`nodes` has no meaning for the launcher \"session\", only for those that"),
@@ -283,7 +284,7 @@ fn servers() {
         ("gridrpc+unix:run/server.sock", "is not the URL of a server: "),
         ("gridrpc+unix://", "names no socket: write its absolute path"),
         ("gridrpc+unix://run/server.sock", "names no socket: write its absolute path"),
-        ("gridrpc://lab?server=a", "has the key `server` in its query: the server stands behind"),
+        ("gridrpc://lab?server=a", "has the key `server` in its query: write the server after"),
         ("gridrpc://lab?workers=2", "`workers` has no meaning for the launcher \"server\", only"),
         (
             "gridrpc://lab?encryption=none",

@@ -61,6 +61,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 }
             }
             Timer::Look => self.look(now, out),
+            Timer::Held => self.pump(now, out),
         }
     }
 
@@ -211,7 +212,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             | Timer::Retired { worker, generation } => {
                 workers[worker.index()].generation == *generation
             }
-            Timer::Restart(_) | Timer::Look => true,
+            Timer::Restart(_) | Timer::Look | Timer::Held => true,
         });
     }
 }

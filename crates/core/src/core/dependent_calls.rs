@@ -50,7 +50,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             None => {
                 self.calls.unblock(id);
                 self.calls.enqueue(id);
-                self.pump_new(now, group, out);
+                self.pump_new(now, id, group, out);
             }
         }
     }

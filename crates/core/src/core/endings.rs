@@ -44,6 +44,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.end(now, id, end, out);
         if holds_up {
             self.pump(now, out);
+        } else {
+            self.relieve(now, out);
         }
         true
     }
@@ -65,6 +67,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(call) = self.calls.remove(id) else { return false };
         self.call_counters.of(call.task.function).ended_by(&end);
         self.forget_wanted(id);
+        self.dismiss_relief(now, id, out);
         out.push(Action::End { call: id, payload: call.task.payload, end });
         self.release_blobs(&call.task.blobs, out);
         if let (CallState::Blocked { .. }, Some(on)) = (call.state, call.task.options.on) {
@@ -79,6 +82,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             worker.sent.iter_mut().for_each(|sent| sent.abandoned = true);
         }
         self.stop_collecting();
+        self.relief.clear();
         // Calls that wait for other calls end for the same reason.
         self.dependents.clear();
         let reserved = self.workers.iter_mut().filter_map(|worker| worker.reserved.as_mut());

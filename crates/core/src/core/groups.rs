@@ -12,6 +12,7 @@ use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
 use crate::interface::{Action, Refusal};
 use crate::policy::{Policy, View};
 use crate::queue::Order;
+use crate::timers::Timer;
 
 impl<T: Clone, P: Policy> Core<T, P> {
     /// Makes a group of one or more hosts, and of the workers of this machine if `here`. Calls can be bound to it
@@ -150,7 +151,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             let Some((order, id)) = self.calls.front(line) else { break };
             let Some(function) = self.calls.get(id).map(|call| call.task.function) else { break };
-            let Some(worker) = self.choose(now, line, order, function) else { break };
+            let Some(worker) = self.choose(now, line, order, function) else {
+                self.hold(now);
+                break;
+            };
             self.calls.pop_sent(line, worker);
             self.send(now, id, worker, out);
             sent = true;
@@ -158,15 +162,41 @@ impl<T: Clone, P: Policy> Core<T, P> {
         sent
     }
 
+    /// Makes sure that calls do not wait longer for busy hosts than expected.
+    fn hold(&mut self, now: Time) {
+        let until = self.policy.holds_until().filter(|until| now < *until);
+        if let Some(until) = until.filter(|_| until != self.held_until) {
+            self.held_until = Some(until);
+            self.set_timer(until, Timer::Held);
+        }
+    }
+
     /// Pumps the line of a new call. A call that waits by the policy's choice may no longer be allowed to, because
     /// others wait with it.
-    pub(crate) fn pump_new(&mut self, now: Time, line: Option<GroupId>, out: &mut Vec<Action<T>>) {
+    pub(crate) fn pump_new(
+        &mut self,
+        now: Time,
+        id: CallId,
+        line: Option<GroupId>,
+        out: &mut Vec<Action<T>>,
+    ) {
         let is_here = line.is_none_or(|group| self.groups[group.index()].here);
         if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
             self.pump(now, out);
-        } else {
+        } else if self.ready > 0
+            || self.policy.holds_until().is_some()
+            || self.calls.front(line).is_none_or(|(_, first)| first == id)
+        {
             self.pump_line(now, line, out);
         }
+        // Behind another call it waits as that one does.
+    }
+
+    /// Whether only this host, which has just answered, can have room for waiting calls.
+    pub(crate) fn has_room_only_on(&self, host: WorkerId) -> bool {
+        let no_others = self.calls.bound() > 0 || self.ready == 0;
+        let answers = self.workers[host.index()].host.is_some();
+        answers && no_others && self.calls.wide() == 0 && self.policy.holds_until().is_none()
     }
 
     /// Pumps all lines.
@@ -177,7 +207,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 self.pump_wide(now, out);
             }
             if !std::mem::take(&mut self.opened) {
-                return;
+                return self.relieve(now, out);
             }
             // Other calls may have been excluded from places that are no longer collected.
         }
@@ -198,15 +228,20 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Sends a host that has just answered its next calls, when bound calls wait.
+    /// Sends a host that has just answered its next calls, when no other one has room.
     pub(crate) fn refill_host(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         while let Some((line, call)) = self.next_for(id) {
             let Some(function) = self.calls.get(call).map(|call| call.task.function) else {
                 return;
             };
             let (policy, view) = self.view(now);
-            let view = View { hosts: &[id], here: false, ..view };
+            let rivals = if line.is_none() { view.rivals } else { &[] };
+            let view = View { hosts: &[id], rivals, here: false, ..view };
             if policy.choose(&view, function).is_none() {
+                if line.is_none() && self.policy.holds_until().is_some() {
+                    // Calls of other lines do not wait with it.
+                    self.pump(now, out);
+                }
                 return;
             }
             self.calls.pop_sent(line, id);
@@ -214,7 +249,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The first of all calls that this executor may run, and its line.
+    /// The first call that this executor may run, and its line.
     pub(crate) fn next_for(&mut self, id: WorkerId) -> Option<(Option<GroupId>, CallId)> {
         let first = self.calls.front(None).map(|(order, call)| (order, None, call));
         if self.calls.bound() == 0 {
@@ -245,7 +280,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let chosen = policy.choose(&view, function);
             return self.chosen(chosen);
         }
-        let Core { policy, workers, idle, ready, hosts, pace, calls, groups, .. } = self;
+        let Core { policy, workers, idle, hosts, pace, calls, groups, .. } = self;
         let (open, here_lines) = (!self.collects_here, &self.here);
         let before = |calls: &mut crate::calls::Calls<T>, other: Option<GroupId>| {
             other != line && calls.front(other).is_some_and(|(first, _)| first < order)
@@ -263,8 +298,20 @@ impl<T: Clone, P: Policy> Core<T, P> {
             !lines.any(|other| before(calls, Some(*other)))
         };
         let open: Vec<WorkerId> = hosts.iter().copied().filter(is_open).collect();
-        let ready = *ready;
-        let view = View { now, workers, idle, ready, hosts: &open, pace, queued, here, ahead };
+        let view = View {
+            now,
+            workers,
+            idle,
+            ready: self.ready,
+            hosts: &open,
+            rivals: if line.is_none() { hosts } else { &[] },
+            host_slots: self.host_slots,
+            pace,
+            queued,
+            waiting: calls.queued(None) + calls.bound(),
+            here,
+            ahead,
+        };
         let chosen = policy.choose(&view, function);
         debug_assert!(chosen.is_none_or(|id| view.can_take(id, function)), "it cannot take it");
         self.chosen(chosen)

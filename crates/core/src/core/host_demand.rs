@@ -381,13 +381,13 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn the_first_hosts_are_asked_for_at_once_and_no_more_than_calls_wait_for() {
+    fn the_first_hosts_are_requested_at_once_and_no_more_than_calls_wait_for() {
         let first = |queued, each| Demand { queued, each, ..Demand::default() }.hosts();
         assert_eq!((first(0, 4), first(1, 4), first(4, 4), first(5, 4)), (0, 1, 1, 2));
     }
 
     #[test]
-    fn more_are_asked_for_when_calls_have_waited_and_those_on_the_way_are_too_few() {
+    fn more_are_requested_when_calls_have_waited_and_those_on_the_way_are_too_few() {
         let some = Demand { queued: 20, ready: 4, each: 4, ..Demand::default() };
         assert_eq!(some.hosts(), 0, "they may be done at once");
         let waited = Demand { waited: PATIENCE, ..some };

@@ -56,6 +56,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
         }
         self.count_places(id, wanted);
+        self.uneven = true;
         self.pump_nearby(now, id, out);
         self.pump(now, out);
         self.even_out(out);
@@ -145,6 +146,33 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.end(now, call, end, out);
         }
         self.refill(now, id, out);
+        self.relieve(now, out);
+        Ok((sent.payload, !sent.abandoned))
+    }
+
+    /// A host continues with a call for itself: it is not a call of this grid any more. Returns the caller's payload, and
+    /// whether the call was still alive.
+    ///
+    /// # Errors
+    /// When the host does not have this call.
+    pub fn detached(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
+        let sent = self.take_out(now, id, call);
+        let sent = sent.ok_or(UnexpectedReply { worker: id.0, call })?;
+        if !sent.abandoned
+            && let Some(left) = self.calls.remove(call)
+        {
+            self.forget_wanted(call);
+            self.count_out(&left.task);
+            self.release_blobs(&left.task.blobs, out);
+            self.fail_dependents(now, call, out);
+        }
+        self.refill(now, id, out);
         Ok((sent.payload, !sent.abandoned))
     }
 
@@ -194,7 +222,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let usable = |id: &&WorkerId| !self.workers[id.index()].given_up;
         let hosts = hosts.iter().filter(usable);
         let is_asleep = |id: WorkerId| self.workers[id.index()].is_asleep();
-        hosts.min_by_key(|id| (is_asleep(**id), self.guests(**id).len())).copied()
+        let is_ready = |id: WorkerId| self.workers[id.index()].phase == Phase::Ready;
+        let rank = |id: WorkerId| (is_asleep(id), !is_ready(id), self.guests(id).len());
+        hosts.min_by_key(|id| rank(**id)).copied()
     }
 
     /// Whether a reserved worker can be started now: its home is this machine, or a connected host.
@@ -244,7 +274,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Retracts the last calls sent to a host while workers are free elsewhere.
     pub(crate) fn even_out(&mut self, out: &mut Vec<Action<T>>) {
-        if self.hosts.is_empty() {
+        if !self.uneven {
+            return;
+        }
+        let has_too_many = |id: &WorkerId| {
+            let worker = &self.workers[id.index()];
+            worker.surplus() > 0 || worker.host.as_ref().is_some_and(|host| host.nearby.len() > 0)
+        };
+        self.uneven = self.hosts.iter().any(has_too_many);
+        if !self.uneven {
             return;
         }
         if self.calls.queued(None) == 0 {

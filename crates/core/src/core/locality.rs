@@ -1,4 +1,5 @@
-//! Calls that need results which have stayed on a host: they go to that host, where their arguments are.
+//! Calls that need results which have stayed on a host: they go to that host, where their arguments are. Where that is
+//! not possible, or takes longer, the results go to another host, directly or through the client.
 
 use crate::calls::{CallState, Near};
 use crate::core::Core;
@@ -11,6 +12,8 @@ use crate::workers::Phase;
 
 /// Time to move a byte from one host to another through the client, ns: twice that of a 1 Gbit/s link.
 const WAY: u64 = 16;
+/// The same directly.
+const DIRECT_WAY: u64 = 8;
 
 impl<T: Clone, P: Policy> Core<T, P> {
     /// Requests the host that runs a call, if any, to keep its result, because another call needs it.
@@ -24,8 +27,80 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// The arguments of a call have been assembled as for [`Core::gathered`], and some of their bytes lie on a host.
-    /// Returns whether the call waits for that host. If not, fetch those bytes from there first.
+    /// A host that has joined can exchange data with other such hosts.
+    pub fn host_exchanges(&mut self, id: WorkerId) {
+        self.forget_apart(id);
+        if let Some(host) = &mut self.workers[id.index()].host {
+            host.exchanges = true;
+        }
+    }
+
+    /// Whether a result on the first host can become an argument on the second one without the client.
+    #[must_use]
+    pub fn reach(&self, from: WorkerId, to: WorkerId) -> bool {
+        let exchanges = |id: WorkerId| {
+            let worker = &self.workers[id.index()];
+            worker.host.as_ref().is_some_and(|host| host.exchanges)
+        };
+        from == to || (exchanges(from) && exchanges(to) && !self.apart.contains(&(from, to)))
+    }
+
+    /// The first host could not send data to the second one. The arguments of the calls that wait for that one are
+    /// reassembled.
+    pub fn not_exchanged(
+        &mut self,
+        now: Time,
+        from: WorkerId,
+        to: WorkerId,
+        out: &mut Vec<Action<T>>,
+    ) {
+        self.apart.insert((from, to));
+        self.gather_nearby_again(to, out);
+        // Other calls waited behind them.
+        self.pump(now, out);
+    }
+
+    /// The host to which a call goes whose arguments lie on hosts in part, `bytes` of them and most at `at`. `None`:
+    /// those bytes have to be fetched first.
+    #[must_use]
+    pub fn place_of_arguments(&self, id: CallId, at: WorkerId, bytes: u64) -> Option<WorkerId> {
+        let near = Near { host: at, bytes };
+        let options = &self.calls.get(id)?.task.options;
+        let function = self.calls.get(id)?.task.function;
+        let stays = self.can_wait_for(id, at);
+        if stays && !self.is_better_off_elsewhere(function, options.group, near) {
+            return Some(at);
+        }
+        let others = self.hosts_of(options.group).iter().copied().filter(|other| {
+            *other != at && self.reach(at, *other) && self.can_wait_for(id, *other)
+        });
+        let backlog = |id: &WorkerId| {
+            let worker = &self.workers[id.index()];
+            let host = worker.host.as_ref();
+            let (slots, nearby) = host.map_or((0, 0), |host| (host.slots, host.nearby.len()));
+            // A host without a ready worker comes last.
+            (worker.free_slots() == 0, slots == 0, (worker.taken() + nearby) * 1024 / slots.max(1))
+        };
+        let best = others.min_by_key(backlog)?;
+        let is_free = self.workers[best.index()].free_slots() > 0;
+        let others_are_free = || stays || self.free_elsewhere(at, options.group) > 0;
+        (is_free || !others_are_free()).then_some(best)
+    }
+
+    /// Whether a call can be sent to this host when it is its turn. A worker that waits for the call could run it, and
+    /// may hold the place that the call would need. A wide call goes where its place is.
+    fn can_wait_for(&self, id: CallId, host: WorkerId) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        let bound_elsewhere = call.task.options.on.is_some() || call.task.options.is_wide();
+        !bound_elsewhere
+            && !self.wanted.contains_key(&id)
+            && self.may_run(host, id)
+            && self.workers[host.index()].phase == Phase::Ready
+    }
+
+    /// The arguments of a call have been assembled as for [`Core::gathered`], and some of their bytes lie on the host
+    /// that [`Core::place_of_arguments`] has named, or come to it from other hosts. Returns whether the call waits for
+    /// that host. If not, assemble them again.
     pub fn gathered_near(
         &mut self,
         now: Time,
@@ -36,16 +111,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
     ) -> bool {
         let Some(call) = self.calls.get(id) else { return true };
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
-        // A worker that waits for the call could run it, and may hold the place that the call would need. A wide call
-        // goes where its place is.
-        let bound_elsewhere = call.task.options.on.is_some() || call.task.options.is_wide();
-        if bound_elsewhere || self.wanted.contains_key(&id) || !self.may_run(at, id) {
+        if !self.can_wait_for(id, at) {
             return false;
         }
         let near = Near { host: at, bytes };
-        if self.is_better_off_elsewhere(call.task.function, call.task.options.group, near) {
-            return false;
-        }
         self.calls.unblock(id);
         self.calls.wait_for(id, at);
         let Some(call) = self.calls.get_mut(id) else { return true };
@@ -53,6 +122,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let (priority, entry) = (call.task.options.priority, Entry { serial: call.serial, id });
         if let Some(host) = &mut self.workers[at.index()].host {
             host.nearby.insert(priority, entry);
+            self.uneven = true;
             // Bounds the number of ended ids behind a long call.
             if host.nearby.len() > 2 * self.calls.all_waiting().0 + 1024 {
                 host.nearby.retain(|id| self.calls.get(id).is_some());
@@ -81,14 +151,25 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return false;
         };
         let wait = cost.saturating_mul(before + 1 - slots) / slots.max(1);
-        wait > near.bytes.saturating_mul(WAY) + 2 * host.round_trip
-            && self.free_elsewhere(near.host, line) > 0
+        let takes = |way: u64| near.bytes.saturating_mul(way).saturating_add(2 * host.round_trip);
+        wait > takes(DIRECT_WAY)
+            && (self.reaches_a_free_one(near.host, line)
+                || (wait > takes(WAY) && self.free_elsewhere(near.host, line) > 0))
+    }
+
+    fn hosts_of(&self, line: Option<GroupId>) -> &[WorkerId] {
+        line.map_or(&self.hosts, |group| &self.groups[group.index()].hosts)
+    }
+
+    /// Whether a host can send data to another one with idle workers that could run a call of this line.
+    fn reaches_a_free_one(&self, from: WorkerId, line: Option<GroupId>) -> bool {
+        let mut others = self.hosts_of(line).iter().filter(|id| **id != from);
+        others.any(|id| self.workers[id.index()].free_slots() > 0 && self.reach(from, *id))
     }
 
     /// Idle workers outside a host that could run a call of this line.
     fn free_elsewhere(&self, host: WorkerId, line: Option<GroupId>) -> usize {
-        let hosts = line.map_or(&self.hosts, |group| &self.groups[group.index()].hosts);
-        let others = hosts.iter().filter(|id| **id != host);
+        let others = self.hosts_of(line).iter().filter(|id| **id != host);
         let free = others.map(|id| self.workers[id.index()].free_slots());
         let is_here = line.is_none_or(|group| self.groups[group.index()].here);
         let here = if is_here { self.free_here() } else { 0 };
@@ -136,9 +217,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 continue;
             };
             let function = known.task.function;
-            let ahead =
-                if host.nests { 0 } else { self.pace.ahead(function, host.slots, host.round_trip) };
-            if !ready || host.collects || taken >= host.slots + ahead {
+            if !ready || host.collects || taken >= host.slots + host.ahead(function) {
                 return;
             }
             host.nearby.pop_front();
@@ -165,8 +244,25 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Reassembles the arguments of calls that were bound for a host that is gone.
+    /// Reassembles the arguments of calls that were bound for a host that is gone, and of those that may need results
+    /// from there.
     pub(crate) fn lose_nearby(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let exchanges = |host: &mut Host| std::mem::take(&mut host.exchanges);
+        if self.workers[id.index()].host.as_mut().is_some_and(exchanges) {
+            self.forget_apart(id);
+            for index in 0..self.hosts.len() {
+                self.gather_nearby_again(self.hosts[index], out);
+            }
+        } else {
+            self.gather_nearby_again(id, out);
+        }
+    }
+
+    fn forget_apart(&mut self, id: WorkerId) {
+        self.apart.retain(|(from, to)| *from != id && *to != id);
+    }
+
+    fn gather_nearby_again(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
         let Some(host) = &mut self.workers[id.index()].host else { return };
         let mut waiting = std::mem::take(&mut host.nearby);
         while let Some(call) = waiting.pop_front() {

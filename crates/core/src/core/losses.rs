@@ -58,7 +58,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.lose_guests(now, id, &loss, out);
             self.lose_nearby(id, out);
         } else if !common {
-            return self.reserved_lost(now, id, sent, &loss, out);
+            self.reserved_lost(now, id, sent, &loss, out);
+            return self.relieve(now, out);
         }
         let began = |serial| begun.is_none_or(|begun| has_begun(begun, serial));
         // An idle worker may have died of the first call that it was sent, while it received the arguments. Then so

@@ -14,10 +14,11 @@ mod multicore;
 mod nested_calls;
 mod ownership;
 mod queries;
+mod relief;
 mod reservations;
 mod sizing;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::adaptive::Adaptive;
@@ -35,7 +36,7 @@ use crate::policy::{Policy, View};
 use crate::resource_request::{Misfit, ResourceRequest};
 use crate::resources::Available;
 use crate::timers::{Timer, Timers};
-use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
+use crate::workers::{Idle, Phase, Relief, Sent, UnexpectedReply, Worker, has_begun};
 
 /// State of a grid. Each call carries a payload `T` of the caller. See the crate documentation.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) dependents: Dependents,
     /// Calls that running functions have made, and the workers that wait for them.
     pub(crate) wanted: HashMap<CallId, WorkerId>,
+    /// Such calls that have an extra worker.
+    pub(crate) relief: HashMap<CallId, Relief>,
     pub(crate) workers: Vec<Worker<T>>,
     pub(crate) idle: Idle,
     pub(crate) ready: usize,
@@ -66,8 +69,14 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) elastic: Elastic,
     /// Executors that are hosts.
     pub(crate) hosts: Vec<WorkerId>,
+    /// Whether hosts may have been sent more calls than they have workers.
+    pub(crate) uneven: bool,
+    /// The last time for which a timer ends the wait for busy hosts.
+    pub(crate) held_until: Option<Time>,
     /// Time at which failed hosts are requested again, or were.
     pub(crate) hosts_again: Time,
+    /// Pairs of hosts: the first could not send data to the second.
+    pub(crate) apart: HashSet<(WorkerId, WorkerId)>,
     /// Groups that calls can be bound to, by number.
     pub(crate) groups: Vec<HostGroup>,
     /// Groups that include the workers of this machine.
@@ -124,6 +133,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             calls: Calls::new(),
             dependents: Dependents::default(),
             wanted: HashMap::new(),
+            relief: HashMap::new(),
             workers,
             idle: Idle::default(),
             ready: 0,
@@ -139,9 +149,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             policy,
             elastic: Elastic::default(),
             hosts,
+            uneven: false,
+            held_until: None,
             groups: vec![HostGroup::here()],
             here: vec![GroupId::HERE],
             hosts_again: Time(0),
+            apart: HashSet::new(),
             host_slots: 0,
             closed: false,
             places,
@@ -260,7 +273,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             (None, None) => {
                 self.calls.enqueue(id);
-                self.pump_new(now, group, out);
+                self.pump_new(now, id, group, out);
             }
         }
         self.look_soon(now);
@@ -329,6 +342,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return Err(UnexpectedReply { worker: id.0, call });
         };
         self.pace.learn(sent.function, took);
+        if let Some(host) = &mut self.workers[id.index()].host {
+            let turnaround = sent.was_free.then(|| now.since(sent.at));
+            host.pace.learn(sent.function, took.ran, turnaround);
+        }
         let kept = took.whole.saturating_mul(sent.slots.into());
         self.calls.owners.settle(sent.owner, sent.charged, kept);
         self.workers[id.index()].answered += 1;
@@ -342,6 +359,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         {
             self.release_blobs(&ended.task.blobs, out);
             self.forget_wanted(call);
+            self.dismiss_relief(now, call, out);
             if self.dependents.is_empty() {
                 // The usual case.
             } else if returned {
@@ -351,6 +369,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
         }
         self.refill(now, id, out);
+        self.relieve(now, out);
         Ok((sent.payload, !sent.abandoned))
     }
 
@@ -456,6 +475,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// one.
     pub fn replace_function(&mut self, function: FunctionId) -> CallCounters {
         self.pace.forget(function);
+        let hosts = self.workers.iter_mut().filter_map(|worker| worker.host.as_mut());
+        hosts.for_each(|host| host.pace.forget(function));
         let index = function.0 as usize;
         if index >= self.versions.len() {
             self.versions.resize(index + 1, 1);
@@ -465,19 +486,34 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     pub(crate) fn view(&mut self, now: Time) -> (&mut P, View<'_, T>) {
-        let Core { policy, workers, idle, ready, hosts, pace, calls, .. } = self;
+        let Core { policy, workers, idle, ready, hosts, host_slots, pace, calls, .. } = self;
         let (queued, here, ahead) = (calls.queued(None), !self.collects_here, true);
-        (policy, View { now, workers, idle, ready: *ready, hosts, pace, queued, here, ahead })
+        let (ready, host_slots, waiting) = (*ready, *host_slots, queued + calls.bound());
+        let view = View {
+            now,
+            workers,
+            idle,
+            ready,
+            hosts,
+            rivals: hosts,
+            host_slots,
+            pace,
+            queued,
+            waiting,
+            here,
+            ahead,
+        };
+        (policy, view)
     }
 
     /// Sends its next calls to a worker that has just answered.
     pub(crate) fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         if self.workers[id.index()].host.is_some() {
             self.pump_nearby(now, id, out);
-            if self.calls.bound() == 0 || self.calls.wide() > 0 {
-                self.pump(now, out);
-            } else {
+            if self.has_room_only_on(id) {
                 self.refill_host(now, id, out);
+            } else {
+                self.pump(now, out);
             }
             return self.even_out(out);
         }
@@ -551,12 +587,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if worker.sent.is_empty() {
             worker.head_since = now;
         }
+        let was_free = worker.taken() < worker.host.as_ref().map_or(1, |host| host.slots);
+        self.uneven |= !was_free;
         let payload = call.task.payload.clone();
         let serial = worker.sent_ever;
         worker.sent_ever += 1;
         worker.sent.push_back(Sent {
             call: id,
             serial,
+            at: now,
+            was_free,
             payload: payload.clone(),
             abandoned: false,
             retracting: false,

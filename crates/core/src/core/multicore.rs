@@ -110,7 +110,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Sites where calls of a line may run.
-    fn sites(&self, line: Option<GroupId>) -> Vec<Site> {
+    pub(crate) fn sites(&self, line: Option<GroupId>) -> Vec<Site> {
         let others = self.hosts.len() + self.reserved_places.len();
         let here = || (self.workers.len() > others).then_some(None);
         match line {
@@ -124,7 +124,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Ready workers, and those of them that have no call and hold no place.
-    fn present(&self, site: Site) -> (usize, usize) {
+    pub(crate) fn present(&self, site: Site) -> (usize, usize) {
         match site {
             None => (self.ready, self.idle.free()),
             Some(id) => {

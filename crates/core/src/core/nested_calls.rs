@@ -1,11 +1,12 @@
 //! Calls made by running functions. A worker that waits for such a call takes it from the queue and runs it. Waiting
 //! workers therefore never stop a grid, however deep calls are nested. A worker runs only the call that it waits for:
-//! everything on its stack then needs what lies above it, and no two workers can wait for each other.
+//! everything on its stack then needs what lies above it, and no two workers can wait for each other. A call that is
+//! bound elsewhere gets an extra worker if all workers there wait (core/relief.rs).
 
 use crate::calls::{Call, CallState};
 use crate::core::Core;
 use crate::ids::{CallId, Time, WorkerId};
-use crate::interface::{Action, Claim};
+use crate::interface::{Action, Claim, Task};
 use crate::policy::Policy;
 
 impl<T: Clone, P: Policy> Core<T, P> {
@@ -67,6 +68,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             // It may need one of the withheld places.
             self.pump(now, out);
         }
+        self.relieve(now, out);
         Claim::Wait
     }
 
@@ -80,15 +82,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let holds_up = self.may_hold_up_others(id);
         self.forget_wanted(id);
         let call = self.calls.remove(id)?;
-        // As if it had not been submitted.
-        let counters = self.call_counters.of(call.task.function);
-        counters.submitted -= 1;
-        counters.argument_bytes -= call.task.bytes;
+        self.count_out(&call.task);
         self.release_blobs(&call.task.blobs, out);
         if holds_up {
             self.pump(now, out);
         }
         Some(call.task.payload)
+    }
+
+    /// Counts a call as if it had not been submitted.
+    pub(crate) fn count_out(&mut self, task: &Task<T>) {
+        let counters = self.call_counters.of(task.function);
+        counters.submitted -= 1;
+        counters.argument_bytes -= task.bytes;
     }
 
     /// Requeues a call that was sent and not begun.
@@ -126,7 +132,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// A call that a worker was lost with may also end the worker that waits for it, which therefore does not run it.
     /// If there is no other worker, that is better than waiting forever.
-    fn is_left_to_others(&self, call: &Call<T>) -> bool {
+    pub(crate) fn is_left_to_others(&self, call: &Call<T>) -> bool {
         call.losses + call.false_starts > 0 && self.places > 1
     }
 

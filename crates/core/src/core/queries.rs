@@ -24,10 +24,33 @@ impl<T: Clone, P: Policy> Core<T, P> {
         (worker == at || self.home(worker) == Some(at)).then_some(&call.task.payload)
     }
 
+    /// The executor that has been sent a live call.
+    #[must_use]
+    pub fn executor(&self, id: CallId) -> Option<WorkerId> {
+        match self.calls.get(id)?.state {
+            CallState::Sent(worker) => Some(worker),
+            _ => None,
+        }
+    }
+
+    /// The host that a call has been sent to; none: it waits, runs on this machine, or other calls need its result.
+    #[must_use]
+    pub fn host_of(&self, id: CallId) -> Option<WorkerId> {
+        let executor = self.executor(id)?;
+        let host = self.home(executor).unwrap_or(executor);
+        let is_host = self.workers[host.index()].host.is_some();
+        (is_host && !self.dependents.has(id)).then_some(host)
+    }
+
     /// The task of a live call.
     #[must_use]
     pub fn task(&self, id: CallId) -> Option<&Task<T>> {
         self.calls.get(id).map(|call| &call.task)
+    }
+
+    /// All live calls.
+    pub fn tasks(&self) -> impl Iterator<Item = (CallId, &Task<T>)> {
+        self.calls.iter().map(|(id, call)| (id, &call.task))
     }
 
     /// Whether a live call may run again, and the shared data that it refers to.

@@ -22,7 +22,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         (0..count).map(|_| self.reserve_one(group, out)).collect()
     }
 
-    fn reserve_one(&mut self, group: Option<GroupId>, out: &mut Vec<Action<T>>) -> Reservation {
+    pub(crate) fn reserve_one(
+        &mut self,
+        group: Option<GroupId>,
+        out: &mut Vec<Action<T>>,
+    ) -> Reservation {
         self.tickets += 1;
         let ticket = self.tickets;
         let worker = self.free_places.pop().unwrap_or_else(|| {
@@ -152,18 +156,21 @@ impl<T: Clone, P: Policy> Core<T, P> {
         loss: &Arc<Loss>,
         out: &mut Vec<Action<T>>,
     ) {
-        for sent in sent {
-            if sent.abandoned {
-                out.push(Action::Forget(sent.payload));
-            } else {
-                self.end(now, sent.call, End::WorkerLost(Arc::clone(loss)), out);
-            }
-        }
         let Some(reserved) = &mut self.workers[id.index()].reserved else { return };
         reserved.lost = Some(Arc::clone(loss));
         let released = reserved.released;
-        for call in std::mem::take(&mut reserved.queue) {
-            self.end(now, call, End::WorkerLost(Arc::clone(loss)), out);
+        let waiting = std::mem::take(&mut reserved.queue);
+        for sent in sent {
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+            } else if !self.relief_lost(now, sent.call, loss, true, out) {
+                self.end(now, sent.call, End::WorkerLost(Arc::clone(loss)), out);
+            }
+        }
+        for call in waiting {
+            if !self.relief_lost(now, call, loss, false, out) {
+                self.end(now, call, End::WorkerLost(Arc::clone(loss)), out);
+            }
         }
         if released {
             self.vacate(id);
@@ -171,7 +178,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Frees the place for another reservation.
-    fn vacate(&mut self, id: WorkerId) {
+    pub(crate) fn vacate(&mut self, id: WorkerId) {
         self.free_places.push(id);
     }
 }

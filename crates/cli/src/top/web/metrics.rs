@@ -55,7 +55,7 @@ impl GridMetrics {
 
     fn functions(&mut self, grids: &[Stats]) {
         let name = "gridrpc_calls_total";
-        self.head(name, "Calls that have ended, by function and by what came of them.");
+        self.head(name, "Calls that have ended, by function and outcome.");
         for (grid, function) in all(grids, |grid| &grid.functions) {
             for (outcome, count) in function.calls.outcomes() {
                 let labels = [("function", &*function.name), ("outcome", outcome)];

@@ -92,7 +92,7 @@ async function look() {
     const answer = await fetch(`stats${QUERY}`);
     if (answer.status === 403) {
       state.className = "late";
-      state.textContent = "gridrpc top was started anew: open the address that it has printed.";
+      state.textContent = "gridrpc top was started again: open the address that it has printed.";
       return;
     }
     const {grids} = await answer.json();

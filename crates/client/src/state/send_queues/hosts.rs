@@ -8,8 +8,8 @@ use std::sync::Arc;
 use gridrpc_core::{BlobId, CallId, FunctionId, WorkerId};
 use gridrpc_link::Outbound;
 use gridrpc_link::buffers::Source;
-use gridrpc_link::payload::Payload;
-use gridrpc_wire::{FunctionForm, HostCall, Message, Place, Section, WireError};
+use gridrpc_link::payload::{Outgoing, Payload};
+use gridrpc_wire::{FunctionForm, HostCall, Message, Place, SECRET, Section, WireError};
 
 use crate::call::Call;
 use crate::function::Function;
@@ -24,6 +24,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) idempotent: bool,
     /// The shared data that it refers to.
     pub(crate) blobs: &'a [BlobId],
+    /// Calls whose results it needs and gets from other hosts, and the numbers of the results as shared data.
+    pub(crate) moved: &'a [(u64, u64)],
 }
 
 /// Send queue of a host's agent.
@@ -265,17 +267,19 @@ impl HostsOut {
         let Some(out) = self.get(host) else { return Ok(()) };
         // The host decides which worker gets it.
         let Some(payload) = call.send(u32::MAX, 0) else { return Ok(()) };
-        let Terms { idempotent, blobs } = terms;
-        let blobs = blobs.iter().map(|blob| blob.0).collect();
+        let Terms { idempotent, blobs, moved } = terms;
+        let copies = moved.iter().map(|(_, blob)| *blob);
+        let blobs = blobs.iter().map(|blob| blob.0).chain(copies).collect();
         let is_lent = match &mut out.memory {
             Some(memory) => memory.lend(id.0, &payload, &out.up)?,
             None => false,
         };
-        let (sections, streams) = if is_lent {
+        let (mut sections, streams) = if is_lent {
             (payload.sections(), payload.streams())
         } else {
             (payload.streamed_sections(), payload.sources().map_err(no_memory)?)
         };
+        name_copies(&mut sections, &payload, moved);
         let message = Message::HostCall(HostCall {
             call: id.0,
             function: function.0,
@@ -345,6 +349,22 @@ impl HostsOut {
         self.push(from, &Message::Pass { blob, to: host.0, secret, addresses })?;
         self.chains.entry(blob).or_default().push(host);
         Ok(())
+    }
+
+    /// Has a host send a result that it keeps to another one, as shared data with this number.
+    pub(crate) fn move_result(
+        &mut self,
+        result: u64,
+        blob: u64,
+        from: WorkerId,
+        to: WorkerId,
+        secret: [u8; SECRET],
+    ) -> Result<(), WireError> {
+        let addresses = self.get(to).map(|out| out.addresses.clone()).unwrap_or_default();
+        let addresses = addresses.iter().map(String::as_str).collect();
+        self.push(to, &Message::Expect { blob, secret })?;
+        let to = to.0;
+        self.push(from, &Message::PassResult { call: result, blob, to, secret, addresses })
     }
 
     /// Stops forwarding from a host that has lost its data or is gone.
@@ -419,9 +439,15 @@ impl HostsOut {
     /// Records the answer of a call. Returns its executor, the host or a reserved worker on it; `None` if that worker
     /// is gone, and its calls with it.
     pub(crate) fn answered_by(&mut self, call: u64, host: WorkerId) -> Option<WorkerId> {
+        self.get(host)?.use_no_memory(call);
+        self.left_by(call, host)
+    }
+
+    /// The same for a call that its server keeps. The server may use memory of this client for it as long as there is a
+    /// connection.
+    pub(crate) fn left_by(&mut self, call: u64, host: WorkerId) -> Option<WorkerId> {
         let out = self.get(host)?;
         out.answered += 1;
-        out.use_no_memory(call);
         if out.for_guests.is_empty() {
             return Some(host);
         }
@@ -475,6 +501,20 @@ impl HostsOut {
         out.up.push(message)?;
         self.mark(host, true);
         Ok(())
+    }
+}
+
+/// Makes sections of results that come from other hosts name the copies. `moved`: the calls of these results, and the
+/// numbers of the copies, whose parts are the sections that the other hosts have kept.
+fn name_copies(sections: &mut [Section<'_>], payload: &Payload, moved: &[(u64, u64)]) {
+    if moved.is_empty() {
+        return;
+    }
+    for (section, part) in sections.iter_mut().zip(&payload.parts) {
+        let Outgoing::Kept { call, part, .. } = *part else { continue };
+        if let Some((_, blob)) = moved.iter().find(|(result, _)| *result == call) {
+            section.place = Place::Blob { blob: *blob, part };
+        }
     }
 }
 
