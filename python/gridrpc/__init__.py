@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gridrpc._current import CurrentGrid, NestedCall, current_grid
     from gridrpc._detached import DetachedCall
     from gridrpc._directory import Prediction
+    from gridrpc._environment import with_environment
     from gridrpc._executor import Executor
     from gridrpc._frozen import freeze_support
     from gridrpc._grid import Grid
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
     from gridrpc._modules import ModuleFunction, RemoteObject, empty, empty_like
     from gridrpc._named_data import SharedName
     from gridrpc._native import Call
+    from gridrpc._pool import Pool
     from gridrpc._profile import Profile
     from gridrpc._retries import retrying
+    from gridrpc._scratch import in_scratch_folder
     from gridrpc._session.attached import AttachedGrid, attach
     from gridrpc._shared import Shared
     from gridrpc._stats import CallCounts, FunctionStats, GridStats, HostStats
+    from gridrpc._stream import Stream
     from gridrpc.errors import (
         ArgumentError,
         CallCancelled,
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
         SessionRefused,
         SessionSilent,
         StartError,
+        SweepInterrupted,
         TooFewCores,
         TooFewResources,
         WorkerLost,
@@ -101,6 +106,7 @@ __all__ = [
     "NotTrusted",
     "ObjectLost",
     "OutcomeUnknown",
+    "Pool",
     "Prediction",
     "Profile",
     "ProtocolError",
@@ -115,6 +121,8 @@ __all__ = [
     "Shared",
     "SharedName",
     "StartError",
+    "Stream",
+    "SweepInterrupted",
     "TooFewCores",
     "TooFewResources",
     "WorkerLost",
@@ -124,8 +132,10 @@ __all__ = [
     "empty",
     "empty_like",
     "freeze_support",
+    "in_scratch_folder",
     "retrying",
     "wait",
+    "with_environment",
 ]
 
 #: Where each public name lives, if not in `errors`. They are loaded when they are first used:
@@ -146,19 +156,23 @@ _HOMES = {
     "Journal": "_journal",
     "ModuleFunction": "_modules",
     "NestedCall": "_current",
+    "Pool": "_pool",
     "Prediction": "_directory",
     "Profile": "_profile",
     "RemoteObject": "_modules",
     "Shared": "_shared",
     "SharedName": "_named_data",
+    "Stream": "_stream",
     "as_completed": "_call",
     "attach": "_session.attached",
     "current_grid": "_current",
     "empty": "_modules",
     "empty_like": "_modules",
     "freeze_support": "_frozen",
+    "in_scratch_folder": "_scratch",
     "retrying": "_retries",
     "wait": "_call",
+    "with_environment": "_environment",
 }
 
 

@@ -11,7 +11,7 @@ from gridrpc.errors import StartError, WorkerLost
 
 
 class ExecutorWorkerLost(WorkerLost, BrokenProcessPool):
-    """A worker was lost that ran a call of an executor. The executor goes on with another one."""
+    """A worker was lost that ran a call of an executor. The executor continues with another one."""
 
 
 class ExecutorStartError(StartError, BrokenProcessPool):

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from gridrpc import _native
 from gridrpc._native import Call
+from gridrpc.errors import GridError
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from gridrpc._bell import Bell
     from gridrpc._profile import Profile
+    from gridrpc._wakeup import LoopWakeup
 
 T = TypeVar("T")
 
@@ -34,6 +35,21 @@ def cancelled(call: Call[Any]) -> bool:
     from gridrpc._cancelled import CallCancelled
 
     return isinstance(call.exception(), CallCancelled)
+
+
+def output_of(call: Call[Any], stream: str) -> str:
+    """`Call.stdout` and `Call.stderr`."""
+    error = call.exception()
+    captured = call._captured or getattr(error, "_captured", None)
+    if captured is not None:
+        text: str = getattr(captured, stream)
+        return text
+    if call._grid._captures and isinstance(error, GridError):
+        # The function has not answered.
+        return ""
+    from gridrpc._results import NOT_CAPTURED
+
+    raise ValueError(NOT_CAPTURED)
 
 
 def profile_of(call: Call[Any]) -> Profile:
@@ -97,7 +113,7 @@ class AsCompleted(Iterator[Call[T]]):
     def __init__(self, calls: Iterable[Call[T]], timeout: float | None) -> None:
         self._timeout = timeout
         self._until = None if timeout is None else time.monotonic() + timeout
-        #: Not looked at yet: most programs that begin anew each time take the first one and go.
+        #: Not looked at yet: most programs that start over each time take the first one and go.
         self._fresh = deque(dict.fromkeys(calls))
         #: By token, those that had not ended.
         self._watched: dict[int, Call[T]] = {}
@@ -105,7 +121,7 @@ class AsCompleted(Iterator[Call[T]]):
         self._ended: deque[int] = deque()
         self._next = 0
         #: While it is gone through by `async for`.
-        self._bell: Bell | None = None
+        self._wakeup: LoopWakeup | None = None
         for call in self._fresh:
             _check(call)
 
@@ -118,8 +134,8 @@ class AsCompleted(Iterator[Call[T]]):
         for call in calls:
             _check(call)
             self._fresh.append(call)
-        if self._bell is not None:
-            self._bell.ring()
+        if self._wakeup is not None:
+            self._wakeup.notify()
 
     def __len__(self) -> int:
         """How many are still to be given."""
@@ -145,8 +161,8 @@ class AsCompleted(Iterator[Call[T]]):
                 return call
             self._watched[self._next] = call
             call._watch(self._watch, self._next)
-            if self._bell is not None:
-                self._bell.listen(call)
+            if self._wakeup is not None:
+                self._wakeup.watch(call)
             self._next += 1
         return None
 
@@ -160,32 +176,36 @@ class AsCompleted(Iterator[Call[T]]):
         return self._one_by_one()
 
     async def _one_by_one(self) -> AsyncIterator[Call[T]]:
-        from gridrpc._bell import Bell  # asyncio takes 40 ms: not before it is needed
+        from gridrpc._wakeup import LoopWakeup  # asyncio takes 40 ms: not before it is needed
 
-        self._bell = Bell()
+        self._wakeup = LoopWakeup()
         for call in self._watched.values():
-            self._bell.listen(call)
+            self._wakeup.watch(call)
         try:
             while len(self):
                 ended = self._fresh_that_has_ended()
                 if ended is None:
                     self._ended.extend(self._watch.take(0.0))
                     if not self._ended:
-                        if not await self._bell.wait(self._left()):
+                        if not await self._wakeup.wait(self._left()):
                             raise self._too_late()
                         continue
                     ended = self._watched.pop(self._ended.popleft())
                 yield ended
         finally:
-            self._bell = None
+            self._wakeup = None
 
 
 def _check(call: Call[Any]) -> None:
     if not isinstance(call, _native.Call):
-        raise TypeError(
-            f"{type(call).__name__} is not a call of a grid: for futures, those of an Executor "
-            "included, use `wait` and `as_completed` of concurrent.futures, which also take calls"
-        )
+        from gridrpc._directory_call import DirectoryCall
+
+        if not isinstance(call, DirectoryCall):
+            raise TypeError(
+                f"{type(call).__name__} is not a call of a grid: for futures, those of an Executor "
+                "included, use `wait` and `as_completed` of concurrent.futures, which also take "
+                "calls"
+            )
     call._grid._check_process()
 
 

@@ -16,18 +16,26 @@ from time import monotonic_ns
 
 from gridrpc import _native
 from gridrpc._pickling import dumps
-from gridrpc._wrapped import Wrapped
+from gridrpc._wrapped import Wrapped, output_before
 
 TYPE_CHECKING = False  # as in `__init__`
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     Description = tuple[str, str, str, bytes, list[Any]]
 
 #: Modules between the loop of a worker and the function that it calls.
-OWN = frozenset({"gridrpc._worker", "gridrpc._wrapped", "gridrpc._session.task", __name__})
+OWN = frozenset(
+    {
+        "gridrpc._worker",
+        "gridrpc._wrapped",
+        "gridrpc._scratch",
+        "gridrpc._session.task",
+        __name__,
+    }
+)
 FOREVER = 1 << 63
 #: Results that are pickled one by one end their chunk at this size, bytes.
 MOST_RESULT_BYTES = 1 << 20
@@ -131,7 +139,7 @@ def as_rows(values: list[Any]) -> Rows | None:
 
 
 class Stopped:
-    """What came of a chunk that was not finished: the results of its first items.
+    """Outcome of an unfinished chunk: the results of its first items.
 
     `error`: of the item behind them; None if time was up, and the others have to be sent again.
     """
@@ -257,7 +265,7 @@ def recovered(kept: memoryview, count: int) -> list[Any] | Parts:
 
 
 def describe(error: BaseException) -> Description:
-    """Type, message and trace of an error, and its pickle, as much of it as can be told."""
+    """Type, message and trace of an error, and its pickle, as far as they can be sent."""
     import traceback
 
     # Without our own frames. Set in this way, as errors may refuse to be changed.
@@ -270,15 +278,19 @@ def describe(error: BaseException) -> Description:
         message = str(error)
     except Exception:  # an error may well have a broken __str__
         message = ""
-    parts: Iterable[Any] = []
+    head = b""
+    parts: list[Any] = []
+    output = output_before(error)
+    raised = _Raised(BaseException.with_traceback(error, None))
     try:
-        head, parts = dumps(_Raised(BaseException.with_traceback(error, None)))
+        head, parts = dumps(raised if output is None else _native.CapturedResult(raised, *output))
     except Exception:  # whatever its own __reduce__ may raise: the text has to do
-        head = b""
+        if output is not None:
+            head, parts = dumps(_native.CapturedResult(None, *output))
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
     name, message, trace = map(_sendable, (name, message, trace))
-    return name, message, trace, head, list(parts)
+    return name, message, trace, head, parts
 
 
 class _Raised:

@@ -12,7 +12,7 @@ from gridrpc.errors import ConfigError
 
 WorkerKind = Literal["python", "native"]
 Transport = Literal["unix", "tcp", "tls"]
-Output = Literal["plain", "labelled"]
+Output = Literal["plain", "labelled", "captured"]
 StartMethod = Literal["auto", "fork", "spawn"]
 Leftovers = Literal["end", "keep"]
 Progress = Literal["auto", "line", "log", "off"]
@@ -72,6 +72,12 @@ class Config:
     """The Python interpreter that Python workers on this machine run, such as
     "/opt/env/bin/python"; empty: the client's own. It needs gridrpc, and the client's minor version
     of Python."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the workers, here and on hosts, such as {"OMP_PROC_BIND": "true"}.
+    The `environment` of a server takes precedence there. Numbers, True and False become texts."""
+    cwd: str = ""
+    """The folder that workers on this machine and in batch jobs run in; empty: that of the program
+    when it opens the grid. A server's `directory` takes precedence there."""
     preload: tuple[str, ...] = ()
     """Modules that are loaded once on each machine, before the workers are forked, so that each
     worker that is ready has them: Python modules by name, compiled modules by file. With native
@@ -85,13 +91,14 @@ class Config:
     """Files of compiled modules, and folders with them, whose functions can be called. The
     modules that GRIDRPC_MODULE_PATH names and those of the catalogue come after them."""
     output: Output = "plain"
-    """How the output of workers is printed: "plain": as it is; "labelled": with the worker before
-    each line."""
+    """Where the output of workers goes: "plain": it is printed; "labelled": with the worker before
+    each line; "captured": that of Python functions comes with the result, as `Call.stdout` and
+    `Call.stderr`, and is not printed."""
     leftovers: Leftovers = "end"
     """Processes that functions have started: "end": they end with their worker; "keep": they
     stay."""
     stall: float = 10.0
-    """Seconds that a worker may be stopped (by SIGSTOP) before it is ended; 0: for ever."""
+    """Seconds that a worker may be stopped (by SIGSTOP) before it is ended; 0: forever."""
     progress: Progress = "auto"
     """How gridrpc reports hosts that take more than 2 s to start. "line": by a line on the terminal
     that is rewritten in place; "log": by a line for each change, every 30 s at most; "off": not
@@ -122,8 +129,8 @@ def processors() -> int:
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
-    if name in ("memory", "resources"):
-        _check_offer(name, value)
+    if name in ("memory", "resources", "environment"):
+        _check_table(name, value)
         return
     if kind is str:
         if not isinstance(value, str):
@@ -148,15 +155,18 @@ def _check(name: str, value: Any, kind: Any) -> None:
         raise ConfigError(f"`{name}` is {value!r}: give a number from 0 to {most:,}")
 
 
-def _check_offer(name: str, value: Any) -> None:
+def _check_table(name: str, value: Any) -> None:
+    from gridrpc._environment import variables
     from gridrpc._options import amounts, memory_bytes
 
     try:
-        if name == "resources":
+        if name == "environment":
+            variables(value)
+        elif name == "resources":
             amounts(value)
         elif value != "":
             memory_bytes(value)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ConfigError(str(error)) from None
 
 

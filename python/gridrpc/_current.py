@@ -1,7 +1,8 @@
 """Calls from inside functions: the grid that runs a function, as that function sees it.
 
-A worker that waits for such a call runs it itself if no other has begun it. So nobody waits for
-a worker that waits, however deep calls are nested.
+A worker that waits for such a call runs it itself if no other has begun it and it may run there.
+Otherwise the call gets an extra worker if all workers of its server wait. So nobody waits for a
+worker that waits, however deep calls are nested.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from gridrpc._pickling import dumps
 from gridrpc._references import Captured, captured_by, has_state, importable_name
 from gridrpc._wrapped import Located, check_kind, name_of, runnable
-from gridrpc.errors import DeadlineExceeded, GridError, WorkerLost
+from gridrpc.errors import (
+    DeadlineExceeded,
+    GridError,
+    LimitReached,
+    ServerNotFound,
+    WorkerLost,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +35,11 @@ T = TypeVar("T")
 SUBMIT, WAIT, DONE, CANCEL = 0xFFFF, 0xFFFE, 0xFFFD, 0xFFFC
 
 #: Options of `Grid.submit` that its calls cannot have.
-NOT_HERE = {"server", "cores", "memory", "resources", "expected", "ranks"}
+NOT_HERE = {"cores", "memory", "resources", "expected", "ranks"}
+#: The answer if there is no such server.
+NO_SERVER = "no server"
+#: The server that means the machine of the function.
+LOCAL = "localhost"
 #: Calls that a function may have under way. At the next one it waits for the oldest.
 MOST_UNDER_WAY = 1000
 #: Of those, calls of one `map`.
@@ -72,6 +83,8 @@ class CurrentGrid:
         self._worker = worker
         self._call = call
         self._under_way: deque[NestedCall[Any]] = deque()
+        #: Whether the function runs a call that stays on this machine, with all that it calls.
+        self._is_local = False
         #: Pickles by the identity of their function; each with that, so that it stays what it is.
         self._pickles: dict[int, tuple[Any, Captured, bytes]] = {}
 
@@ -83,29 +96,33 @@ class CurrentGrid:
         deadline: float | None = None,
         idempotent: bool = False,
         priority: int = 0,
+        server: str | None = None,
         **kwargs: Any,
     ) -> NestedCall[T]:
         """Call `fn(*args, **kwargs)` on some worker of the grid.
 
-        The options are those of `Grid.submit`, except those that say where a call runs and what it
-        needs: this worker may have to run the call itself. If a thousand calls are under way, this
-        method waits for the oldest of them. Raises TypeError for an option that it does not have.
+        The options are those of `Grid.submit`, except those that say what a call needs: a function
+        that waits keeps its place and all that it has taken of its host. `server` names a server
+        or a host of the client's grid. `"localhost"` means the machine that runs this function:
+        the call, its data and the calls that it makes itself stay there and do not pass the
+        client. If a thousand calls are under way, this method waits for the oldest of them. Raises
+        ServerNotFound, and TypeError for an option that it does not have.
         """
         for option in sorted(kwargs.keys() & NOT_HERE):
             raise TypeError(
-                f"calls that functions make have no `{option}`: the worker that waits for one runs "
-                "it itself if no other has begun it, wherever it is and whatever it has. Have the "
-                f"client make the call, where `submit` has `{option}`; an argument of that name is "
-                "given by its position"
+                f"calls that functions make have no `{option}`: the function that waits for one "
+                "keeps its place and what it has taken of its host, and two such functions could "
+                "wait for each other. Have the client make the call, where `submit` has "
+                f"`{option}`; an argument of that name is given by its position"
             )
-        from gridrpc._worker import places
+        from gridrpc._worker import places, reloaded
 
         function = self._pickled(fn)
         form, body = ("named", b"") if function is None else ("pickled", function)
         name = (fn if isinstance(fn, str) else importable_name(fn)) if function is None else None
-        if places:
+        if places or reloaded:
             # The worker that runs the call may not have them.
-            located = Located(name or body, [*places])
+            located = Located(name or body, [*places], {**reloaded})
             form, body = "pickled", pickle.dumps(located, 5)
         head, buffers = dumps((args, kwargs))
         if deadline is not None and not 0 <= deadline < float("inf"):
@@ -113,28 +130,33 @@ class CurrentGrid:
                 f"a deadline of {deadline} s: give a finite number of seconds from 0 on"
             )
         after = "" if deadline is None else str(int(deadline * 1e9))
+        place = self._place(server)
         texts = [form, name or name_of(fn), after, str(int(idempotent)), str(int(priority))]
         self._make_room()
-        while not (answer := self._ask(SUBMIT, texts, [body, head, *buffers])[0]):
+        while not (answer := self._ask(SUBMIT, [*texts, place], [body, head, *buffers])[0]):
             if not self._under_way:
                 raise GridError(
                     "too many calls wait for workers: `max_queued` and `max_queued_bytes` of the "
                     "grid bound how many may"
                 )
             self._under_way.popleft()._settle()
+        if answer[0] == NO_SERVER:
+            raise ServerNotFound(answer[1])
         (number,) = answer
-        call: NestedCall[T] = NestedCall(self, fn, int(number))
+        call: NestedCall[T] = NestedCall(self, fn, int(number), place)
         self._under_way.append(call)
         return call
 
-    def map(self, fn: str | Callable[..., T], /, *iterables: Iterable[Any]) -> Iterator[T]:
+    def map(
+        self, fn: str | Callable[..., T], /, *iterables: Iterable[Any], server: str | None = None
+    ) -> Iterator[T]:
         """The results of `fn` for the items of `iterables`, in their order."""
         if not iterables:
             raise TypeError("map() needs at least one iterable")
         under_way: deque[NestedCall[T]] = deque()
         try:
             for args in zip(*iterables, strict=False):
-                under_way.append(self.submit(fn, *args))
+                under_way.append(self.submit(fn, *args, server=server))
                 if len(under_way) >= MOST_OF_MAP:
                     yield under_way.popleft().result()
             while under_way:
@@ -143,6 +165,16 @@ class CurrentGrid:
             for call in under_way:
                 call.cancel()
 
+    def _place(self, server: str | None) -> str:
+        if not self._is_local:
+            return server or ""
+        if server in {None, LOCAL}:
+            return LOCAL
+        raise ServerNotFound(
+            f'there is no server "{server}" for a call that stays on its machine: the name that it '
+            f'can use is "{LOCAL}"'
+        )
+
     def _pickled(self, fn: str | Callable[..., Any]) -> bytes | None:
         """The pickle of a function that does not go by name."""
         if isinstance(fn, str):
@@ -150,7 +182,7 @@ class CurrentGrid:
                 raise ValueError(f"`{fn}` is not a function's name: write `module/function`")
             return None
         if not callable(fn):
-            raise TypeError(f"a {type(fn).__name__} cannot be called: {fn!r}")
+            raise TypeError(f"an object of type {type(fn).__name__} cannot be called: {fn!r}")
         check_kind(fn)
         if importable_name(fn) is not None:
             return None
@@ -188,10 +220,13 @@ class CurrentGrid:
 class NestedCall(Generic[T]):
     """A call that a function has made by `current_grid`, until that function has returned."""
 
-    def __init__(self, grid: CurrentGrid, function: str | Callable[..., T], number: int) -> None:
+    def __init__(
+        self, grid: CurrentGrid, function: str | Callable[..., T], number: int, server: str
+    ) -> None:
         self._grid = grid
         self._function = function
-        self._number = number
+        # Requests go where the call was made.
+        self._texts = [str(number), server]
         self._settled = False
         self._value: Any = None
         self._error: BaseException | None = None
@@ -226,7 +261,7 @@ class NestedCall(Generic[T]):
         return not self._settled and self._tell(CANCEL)
 
     def _tell(self, request: int) -> bool:
-        (answer,), _ = self._grid._ask(request, [str(self._number)], [])
+        (answer,), _ = self._grid._ask(request, self._texts, [])
         return answer == "1"
 
     def _look_until(self, end: float, timeout: float) -> None:
@@ -239,7 +274,7 @@ class NestedCall(Generic[T]):
             pause = min(2 * pause, LONGEST_LOOK)
 
     def _settle(self) -> None:
-        texts, sections = self._grid._ask(WAIT, [str(self._number)], [])
+        texts, sections = self._grid._ask(WAIT, self._texts, [])
         # From here on nobody else has it.
         self._settled = True
         kind, *more = texts
@@ -261,7 +296,12 @@ class NestedCall(Generic[T]):
         function = self._function
         called: Any = find_named(function) if isinstance(function, str) else function
         args, kwargs = _loads(sections)
-        result: T = runnable(called)(*args, **kwargs)
+        was_local = self._grid._is_local
+        self._grid._is_local = was_local or self._texts[1] == LOCAL
+        try:
+            result: T = runnable(called)(*args, **kwargs)
+        finally:
+            self._grid._is_local = was_local
         return result
 
     def __reduce__(self) -> Any:
@@ -297,6 +337,8 @@ def _ended(name: str, kind: str, more: list[str]) -> BaseException:
         from gridrpc._cancelled import CallCancelled
 
         return CallCancelled(f"the call of {name} was cancelled")
+    if kind == "limit":
+        return LimitReached(f"the call of {name}: {more[0]}")
     if kind == "deadline":
         return DeadlineExceeded(f"the call of {name} missed its deadline")
     if kind == "lost":

@@ -1,14 +1,17 @@
-"""Calls as arguments of calls: what the first returns goes on to the second."""
+"""Calls as arguments of calls: what the first returns continues to the second."""
 
 from __future__ import annotations
 
 from pickle import loads
 
+from gridrpc._wrapped import result_of
+
 TYPE_CHECKING = False  # as in `__init__`
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
+    from gridrpc import _native
     from gridrpc._native import Call
 
 
@@ -43,6 +46,28 @@ def reduce(call: Call[Any]) -> tuple[Any, tuple[Any, ...]]:
     return given, (call.result(),)
 
 
+class CallOutput:
+    """One of several results of a call, as an argument of another call: see `Call.output`."""
+
+    __slots__ = ("_call", "_name")
+
+    def __init__(self, call: Call[Any], name: str) -> None:
+        self._call = call
+        self._name = name
+
+    def _passed(self, native: _native.Grid) -> Any:
+        return self._call._passed(native, self._name)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"`{self._name}` of a call of {self._call.function_name} can be an argument of "
+            "functions of compiled modules only: wait for the call, and give the result"
+        )
+
+    def __repr__(self) -> str:
+        return f"<result `{self._name}` of {self._call!r}>"
+
+
 def given(value: Any) -> Any:
     """In a worker: the result of a call that the client had taken before."""
     return value
@@ -56,4 +81,4 @@ def passed_on(index: int) -> Any:
     from gridrpc._worker import passed_on as parts
 
     head, *buffers = parts(index)
-    return loads(head, buffers=buffers)
+    return result_of(loads(head, buffers=buffers))

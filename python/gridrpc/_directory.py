@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import random
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gridrpc import _native
+from gridrpc._directory_client import DirectoryClient, Offer
 from gridrpc._modules import ModuleFunction
-from gridrpc.errors import ConfigError, FunctionNotFound, ServerNotFound
+from gridrpc.errors import ConfigError, FunctionNotFound, GridClosed, ServerNotFound
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection
-
-    from gridrpc._directory_shared import DirectoryShared
+    from gridrpc._directory_shared import DirectoryShared, FoundShared
     from gridrpc._grid import Grid
     from gridrpc._hosts import HostState
     from gridrpc._native import Call, CallOptions
@@ -28,20 +23,14 @@ if TYPE_CHECKING:
 VALID = _native.ANSWER_VALID
 #: Seconds up to which an older answer is used while the next one is fetched.
 STALE = _native.ANSWER_STALE
-#: Seconds after which a directory that did not answer is asked again.
-PAUSE = 10.0
-#: Seconds that a directory may take to answer.
-TIMEOUT = 5.0
 #: Seconds for which a server that refused a call is left out.
 REFUSED = 3.0
 #: Seconds that a new connection may take before its server is left out.
 CONNECT = 5.0
 #: Seconds after which calls do not wait any more for a server that was lost.
 LOST = 2.0
-#: Seconds after which a connection that was lost is made anew, if directories list the server.
+#: Seconds after which a connection that was lost is made again, if directories list the server.
 RECONNECT = 5.0
-#: Bytes of an answer.
-LARGEST = 64 << 20
 #: Names of policies, those of crates/placement.
 POLICIES = (
     "least-time",
@@ -51,8 +40,6 @@ POLICIES = (
     "random",
     "data-locality",
 )
-#: An address, and nothing that a URL would read as an option of the connection.
-ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}")
 
 
 class Prediction(NamedTuple):
@@ -62,7 +49,8 @@ class Prediction(NamedTuple):
     address: str
     #: Name of the server.
     server: str
-    #: "ready"; or why the server is left out: "full", "silent", "lost", "another interface".
+    #: "ready"; or why the server is left out: "full", "silent", "lost", "another interface",
+    #: "without the data".
     state: str
     #: Operations per second of a call that runs alone, or calls per second without `CalcOrder`.
     speed: float
@@ -87,20 +75,6 @@ class Prediction(NamedTuple):
 Policy = str | Callable[[list[Prediction]], Prediction]
 
 
-class Offer(NamedTuple):
-    """What a directory says of a server that offers a function."""
-
-    address: str
-    name: str
-    signature: str | None
-    cores: int
-    load: float
-    speed: float
-    is_full: bool
-    is_silent: bool
-    age: float
-
-
 class Answer(NamedTuple):
     """The offers for a function, when they were fetched."""
 
@@ -111,38 +85,56 @@ class Answer(NamedTuple):
 class KnownServer:
     """A server, its connection, and what past calls have taught."""
 
-    def __init__(self, address: str, name: str, credentials: str) -> None:
+    def __init__(self, address: str, name: str, options: str) -> None:
+        """`options`: what is added to its URL."""
         self.address = address
         self.name = name
-        self._credentials = credentials
+        self._options = options
         self._lock = threading.Lock()
         self.grid: Grid | None = None
         self._opened = 0.0
+        self._is_closed = False
         self._lost_since: float | None = None
         self._functions: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
-        self.bandwidth_in = _native.Average()
-        self.bandwidth_out = _native.Average()
-        self.queue = _native.Average()
-        #: By function: operations or calls per second.
-        self.speeds: dict[str, _native.Average] = {}
         #: Until when it is left out.
         self.refused_until = 0.0
-        #: Calls of this program.
-        self._calls = _native.OwnCalls()
+        #: Calls of this program, and what they have measured.
+        self.measured = _native.Measurements()
 
-    def function(self, name: str, options: CallOptions, ranks: int) -> ModuleFunction:
-        """Its function. Raises what `Grid.function` raises, and connects first."""
+    def connected(self) -> Grid:
+        """Its grid, which connects in the background if it is new."""
         from gridrpc._grid import Grid
 
         with self._lock:
+            if self._is_closed:
+                raise GridClosed("the grid is closed")
             if self.grid is None:
-                credentials = f"&credentials={self._credentials}" if self._credentials else ""
                 # The server proves by its certificate that it has this address, as always.
                 limits = f"start_timeout={CONNECT}&reconnect_timeout={LOST}"
-                url = f"gridrpc://{self.address}?{limits}{credentials}"
-                self.grid = Grid(servers=[url])
+                self.grid = Grid(servers=[f"gridrpc://{self.address}?{limits}{self._options}"])
                 self._opened = time.monotonic()
+            return self.grid
+
+    def is_connected(self) -> bool:
+        """Wait for its connection, if that is being made. Returns whether there is one."""
+        grid, until = self.connected(), time.monotonic() + CONNECT
+        while {host.state for host in grid.hosts()} != {"ready"}:
+            if time.monotonic() > until or self.is_lost():
+                return False
+            time.sleep(0.002)
+        return True
+
+    def close(self) -> None:
+        """End its connection, forever."""
+        with self._lock:
+            self._is_closed = True
             grid = self.grid
+        if grid is not None:
+            grid.close()
+
+    def function(self, name: str, options: CallOptions, ranks: int) -> ModuleFunction:
+        """Its function. Raises what `Grid.function` raises, and connects first."""
+        grid = self.connected()
         known = self._functions.get((name, options, ranks))
         if known is None or known.has_changed:
             known = ModuleFunction(grid, name, options=options, ranks=ranks)
@@ -150,7 +142,7 @@ class KnownServer:
         return known
 
     def is_lost(self) -> bool:
-        """Whether its connection is gone, or cannot be made. After a while it is made anew."""
+        """Whether its connection is gone, or cannot be made. After a while it is made again."""
         grid, now = self.grid, time.monotonic()
         if grid is None:
             return False
@@ -168,45 +160,27 @@ class KnownServer:
                 self.grid, self._lost_since = None, None
                 self._functions.clear()
         if is_first:
-            grid.close()
+            # Callbacks of its calls may wait for the choice that this one belongs to.
+            threading.Thread(target=grid.close, daemon=True).start()
         return False
 
     def refuse(self) -> None:
         """Leave it out for a while."""
         self.refused_until = time.monotonic() + REFUSED
 
-    def own_calls(self, announced: float) -> tuple[int, int, float, float | None]:
-        """Calls of this program when the server was announced and now, seconds until a core is free
-        of them, and seconds that they have waited at the server."""
-        with self._lock:
-            calls = self._calls
-            wait = calls.wait(time.monotonic())
-            return calls.before(announced), calls.count, wait, self.queue.value
-
-    def begin(self, seconds: float, cores: int) -> _native.OwnCall:
-        """Count a call that begins, and is expected to keep a core for so long."""
-        with self._lock:
-            return self._calls.begin(time.monotonic(), seconds, cores)
-
-    def end(self, call: _native.OwnCall) -> None:
-        with self._lock:
-            self._calls.end(time.monotonic(), call)
-
     def learn(self, function: str, call: Call[Any], operations: float, has_cost: bool) -> None:
         """Learn from the times of a call that has returned."""
         profile = call._profile()
-        if profile["calc_in"]:
-            speed = self.speeds.setdefault(function, _native.Average())
-            speed.add_run(operations, profile["calc_out"] - profile["calc_in"], has_cost)
-            if profile["received"]:
-                self.queue.add_queue(profile["calc_in"] - profile["received"])
-        error = 4 * profile["clock_error"]
-        if profile["received"]:
-            sending = profile["received"] - profile["sent"]
-            self.bandwidth_in.add_transfer(profile["bytes_in"], sending, error)
-        if profile["calc_out"]:
-            receiving = profile["retrieve"] - profile["calc_out"]
-            self.bandwidth_out.add_transfer(profile["bytes_out"], receiving, error)
+        stamps = ("sent", "received", "calc_in", "calc_out", "retrieve")
+        sent, received, started, computed, returned = (profile[name] for name in stamps)
+        self.measured.learn(
+            function,
+            (sent, received, started, computed, returned),
+            (profile["bytes_in"], profile["bytes_out"]),
+            operations,
+            has_cost,
+            4 * profile["clock_error"],
+        )
 
 
 class Directory:
@@ -222,6 +196,11 @@ class Directory:
             )
         self.policy = policy
         self._directories = [DirectoryClient(url) for url in urls]
+        #: Whether results of Python functions may be unpickled, wherever a server is listed.
+        self.is_trusted = all(one.is_trusted for one in self._directories)
+        credentials = self._directories[0].credentials
+        self._options = f"&credentials={credentials}" if credentials else ""
+        self._options += "&trusted=true" if self.is_trusted else ""
         self._servers: dict[str, KnownServer] = {}
         self._answers: dict[str, Answer] = {}
         #: Functions whose offers are being fetched.
@@ -248,6 +227,18 @@ class Directory:
             if is_first:
                 threading.Thread(target=self._refresh, args=(name,), daemon=True).start()
         return known
+
+    def fetched(self, name: str) -> float:
+        """When the servers that offer a function were fetched last, s of the monotonic clock."""
+        answer = self._answers.get(name)
+        return answer.at if answer else 0.0
+
+    def ask_again(self, name: str, before: float) -> bool:
+        """Fetch the servers that offer a function again, unless they have just been. Returns
+        whether they were fetched after `before`."""
+        if time.monotonic() - self.fetched(name) > VALID:
+            self._fetch(name)
+        return self.fetched(name) > before
 
     def _refresh(self, name: str) -> None:
         try:
@@ -276,7 +267,7 @@ class Directory:
         if found:
             known = Answer(time.monotonic(), list(found.values()))
         elif known is not None:
-            # The directories are gone, or have forgotten the servers: those that are known go on.
+            # The directories are gone, or have forgotten the servers: known ones stay.
             now = time.monotonic()
             known = Answer(
                 now, [one._replace(age=one.age + now - known.at) for one in known.offers]
@@ -292,14 +283,14 @@ class Directory:
         with self._lock:
             known = self._servers.get(offer.address)
             if known is None:
-                known = KnownServer(offer.address, offer.name, self._directories[0].credentials)
+                known = KnownServer(offer.address, offer.name, self._options)
                 self._servers[offer.address] = known
             return known
 
     def draw(self) -> int:
-        """What the policies "round-robin", "random" and "two-choices" need."""
-        if self.policy in ("random", "two-choices"):
-            return random.getrandbits(63)
+        """What policies need: the number of the call for "round-robin", or a random number."""
+        if self.policy != "round-robin":
+            return random.getrandbits(64)
         with self._lock:
             self._turn += 1
             return self._turn - 1
@@ -314,7 +305,7 @@ class Directory:
         return max(1, sum(cores.values()))
 
     def grids(self) -> _native.Grid:
-        """What a grid with a directory has in the place of its native grid."""
+        """What a grid with a directory has in place of its native grid."""
         return cast("_native.Grid", ServerGrids(self))
 
     def share(
@@ -327,6 +318,22 @@ class Directory:
         self._shared.append(shared)
         return shared
 
+    def find_shared(self, name: str) -> FoundShared:
+        """Data that servers keep under a name. Raises what `Grid.shared` raises."""
+        from gridrpc._directory_shared import FoundShared
+
+        offers, failures = dict[str, Offer](), list[str]()
+        for client in self._directories:
+            try:
+                listed = client.servers()
+            except OSError as error:
+                failures.append(f"{client.url}: {error}")
+                continue
+            offers.update((one.address, one) for one in listed if not one.is_silent)
+        if not offers and failures:
+            raise ConnectionError("no directory answers:\n  " + "\n  ".join(failures))
+        return FoundShared(name, [self.server(offer) for offer in offers.values()])
+
     def close(self) -> None:
         """Remove data without a name, and close the connections to directories."""
         for shared in self._shared:
@@ -335,6 +342,8 @@ class Directory:
         self._shared.clear()
         for client in self._directories:
             client.close()
+        for server in list(self._servers.values()):
+            server.close()
 
     def opened(self) -> list[Grid]:
         """The grids of the servers that have been called."""
@@ -343,7 +352,7 @@ class Directory:
 
 
 class ServerGrids:
-    """The grids of all servers, in the place of one native grid. Only calls of functions use it."""
+    """The grids of all servers, in place of one native grid. Only calls of functions use it."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -365,132 +374,14 @@ class ServerGrids:
             f"`{name}`: open Grid(servers=[...])"
         )
 
+    def cancel_all(self) -> int:
+        return sum(grid.cancel_all() for grid in self._directory.opened())
+
     def close(self) -> None:
         self._directory.close()
-        for grid in self._directory.opened():
-            grid.close()
 
     def __getattr__(self, name: str) -> Any:
         raise TypeError(
-            "a grid with a directory only calls functions of compiled modules: for anything else, "
-            "name a server, as in Grid(servers=[...])"
+            "a grid with a directory calls functions that servers offer, by name: for functions of "
+            "this program, name a server, as in Grid(servers=[...])"
         )
-
-
-class DirectoryClient:
-    """A directory, by its URL."""
-
-    def __init__(self, url: str) -> None:
-        from urllib.parse import parse_qs, urlsplit
-
-        parts = urlsplit(url)
-        options = parse_qs(parts.query, keep_blank_values=True)
-        if (
-            parts.scheme not in ("http", "https")
-            or not parts.hostname
-            or set(options) - {"credentials"}
-        ):
-            raise ConfigError(
-                f"`directory` is {url!r}: give a URL such as https://directory.example.org:7713, "
-                "with ?credentials=DIR for a certificate in another folder"
-            )
-        self.url = f"{parts.scheme}://{parts.netloc}"
-        self.credentials = options.get("credentials", [""])[0]
-        self._is_encrypted = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port
-        self._pause_until = 0.0
-        #: Connections that wait for the next question.
-        self._idle: list[HTTPConnection] = []
-
-    def lookup(self, name: str) -> list[Offer]:
-        """Its offers for a function. Raises FunctionNotFound, and OSError if it does not answer."""
-        if time.monotonic() < self._pause_until:
-            raise ConnectionError("it did not answer a moment ago")
-        try:
-            status, body = self._get(name)
-            answer = json.loads(body)
-            if status == 404:
-                raise FunctionNotFound(str(answer["error"]))
-            if status != 200:
-                raise ConnectionError(f"it answers {status}: {answer['error']}")
-            return [offer for offer in map(_offer, answer["offers"]) if offer is not None]
-        except (ValueError, KeyError, TypeError) as error:
-            self._pause_until = time.monotonic() + PAUSE
-            raise ConnectionError(f"its answer makes no sense: {error!r}") from None
-        except OSError:
-            self._pause_until = time.monotonic() + PAUSE
-            raise
-
-    def close(self) -> None:
-        """Close idle connections."""
-        while self._idle:
-            self._idle.pop().close()
-
-    def _get(self, name: str) -> tuple[int, bytes]:
-        """Ask on a connection that an earlier question has left, or on a new one."""
-        from http.client import HTTPException
-        from urllib.parse import quote
-
-        path = f"/lookup?function={quote(name, safe='')}&interface=no"
-        while True:
-            with contextlib.suppress(IndexError):
-                # The directory may have closed it since.
-                with contextlib.suppress(HTTPException, OSError):
-                    return self._ask(self._idle.pop(), path)
-                continue
-            try:
-                return self._ask(self._connect(), path)
-            except HTTPException as error:
-                raise ConnectionError(f"it speaks no HTTP: {error!r}") from None
-
-    def _connect(self) -> HTTPConnection:
-        from http.client import HTTPConnection, HTTPSConnection
-
-        if not self._is_encrypted:
-            return HTTPConnection(self._host, self._port, timeout=TIMEOUT)
-        context = _context(self.credentials)
-        return HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=context)
-
-    def _ask(self, connection: HTTPConnection, path: str) -> tuple[int, bytes]:
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            body = answer.read(LARGEST)
-            if answer.isclosed() and connection.sock is not None:
-                self._idle.append(connection)
-                return answer.status, body
-        except BaseException:
-            connection.close()
-            raise
-        connection.close()
-        return answer.status, body
-
-
-def _context(credentials: str) -> Any:
-    import ssl
-
-    folder = credentials or _native.credentials_folder() or "."
-    context = ssl.create_default_context(cafile=os.path.join(folder, "authority.pem"))
-    context.load_cert_chain(
-        os.path.join(folder, "certificate.pem"), os.path.join(folder, "key.pem")
-    )
-    return context
-
-
-def _offer(told: dict[str, Any]) -> Offer | None:
-    """An offer of a directory; None: its address is none that a client may connect to."""
-    address = str(told["address"])
-    if not ADDRESS.fullmatch(address):
-        return None
-    signature = told.get("signature")
-    return Offer(
-        address,
-        str(told["name"]),
-        None if signature is None else str(signature),
-        int(told["cores"]),
-        float(told["load"]),
-        float(told["speed"]),
-        bool(told["is_full"]),
-        bool(told["is_silent"]),
-        float(told["age"]),
-    )

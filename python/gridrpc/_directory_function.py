@@ -1,101 +1,63 @@
-"""Functions of compiled modules that call one of the servers of a directory."""
+"""Functions and objects that a directory finds: a server for each call, and for each object."""
 
 from __future__ import annotations
 
-import time
+import functools
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gridrpc import _native
-from gridrpc._directory import Directory, KnownServer, Offer, Prediction
+from gridrpc._directory import Directory, Prediction
+from gridrpc._directory_call import REFUSALS, DirectoryCall, options_with
+from gridrpc._directory_choice import UNUSABLE, Choice, Chooser, Work, item_arguments
 from gridrpc._directory_shared import DirectoryArguments
-from gridrpc._modules import ModuleFunction
-from gridrpc._options import DEFAULT
-from gridrpc.errors import (
-    FunctionNotFound,
-    LimitReached,
-    NotPermitted,
-    StartError,
-    WorkerLost,
-)
+from gridrpc._grain import Costs
+from gridrpc._modules import ModuleFunction, RemoteObject
+from gridrpc.errors import NotTrusted, StartError
 
 if TYPE_CHECKING:
     from gridrpc._grain import Grain
     from gridrpc._grid import Grid
     from gridrpc._native import Call, CallOptions
 
-#: Bytes in, bytes out and operations of a call.
-CallSize = tuple[float, float, float]
-#: A server as `_native.choose_server` takes it.
-Figures = tuple[float, float, float, float, float, bool, bool, float, float, float]
+
+def function_of(
+    directory: Directory, grid: Grid, name: str, *, options: CallOptions, ranks: int
+) -> PlacedFunction:
+    """What `Grid.function` returns."""
+    offers = directory.answer(name).offers
+    if any(one.signature is not None for one in offers):
+        return DirectoryFunction(directory, grid, name, options=options, ranks=ranks)
+    if ranks:
+        raise TypeError(f"{name} is in Python: its calls have no `ranks`")
+    return DirectoryPythonFunction(directory, grid, name, options)
 
 
-class Predicted(NamedTuple):
-    """A server that could run a call."""
+class PlacedFunction(ModuleFunction):
+    """A function with a server for each call."""
 
-    server: KnownServer
-    cores: int
-    prediction: Prediction
-    figures: Figures
+    _chooser: Chooser
+
+    def _work(self, arguments: DirectoryArguments) -> Work:
+        """What a call needs."""
+        raise NotImplementedError
+
+    def predictions(self, /, *args: Any, **kwargs: Any) -> list[Prediction]:
+        """The predicted time of a call with these arguments on each server."""
+        work = self._work(DirectoryArguments(args, kwargs))
+        return [one.prediction for one in self._chooser.predicted(work)]
 
     @property
-    def is_measured(self) -> bool:
-        return self.figures[6]
+    def has_changed(self) -> bool:
+        return False
+
+    def __call__(
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
+    ) -> Any:
+        return self._submit(self._grid, args, kw, out, options_with(deadline)).result()
 
 
-class Choice:
-    """The server of a call, where the call counts from now on until it has ended."""
-
-    def __init__(self, name: str, picked: Predicted, size: CallSize, has_cost: bool) -> None:
-        self.server = picked.server
-        #: The function at the server.
-        self.function: ModuleFunction
-        self._name = name
-        self._operations = size[2]
-        #: Whether `CalcOrder` says so.
-        self._has_cost = has_cost
-        seconds = _native.core_time(size, picked.figures)
-        self._counted = [self.server.begin(seconds, picked.cores)]
-
-    def watch(self, call: Call[Any], times: int = 1) -> None:
-        """Learn from the call when it ends. `times`: it runs the function so often."""
-        self._operations *= times
-        call.add_done_callback(self.ended)
-
-    def ended(self, call: Call[Any]) -> None:
-        """Learn from a call that has ended, the first time."""
-        if not self.release():
-            return
-        error = call.exception()
-        if error is None:
-            self.server.learn(self._name, call, self._operations, self._has_cost)
-        elif isinstance(error, (LimitReached, StartError)):
-            self.server.refuse()
-
-    def release(self) -> bool:
-        """Count it no longer. Returns whether it was counted."""
-        try:
-            call = self._counted.pop()
-        except IndexError:
-            return False
-        self.server.end(call)
-        return True
-
-    def arguments(self, arguments: DirectoryArguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments there."""
-        return arguments.at(self.server.address, self.function._grid)
-
-    def item(self, item: Any, single: bool) -> Any:
-        """An item of a map there. `single`: it is the only argument."""
-        if single:
-            return self.arguments(DirectoryArguments((item,), {}))[0][0]
-        if isinstance(item, Mapping):
-            return self.arguments(DirectoryArguments((), dict(item)))[1]
-        return self.arguments(DirectoryArguments(tuple(item), {}))[0]
-
-
-class DirectoryFunction(ModuleFunction):
+class DirectoryFunction(PlacedFunction):
     """A function of a compiled module, with a server for each call, from `Grid.function`."""
 
     def __init__(
@@ -107,6 +69,7 @@ class DirectoryFunction(ModuleFunction):
         self._native = first._grid._native
         #: Calls keep to this interface, whatever other servers have.
         self.signature: str = first.description["signature"]
+        self._chooser = Chooser(directory, first.name, self.signature)
         self._grid = grid
         self._on = None
         self._options = options
@@ -118,18 +81,13 @@ class DirectoryFunction(ModuleFunction):
     def _first(self, name: str, options: CallOptions, ranks: int) -> ModuleFunction:
         """The function at one of its servers, which gives the interface."""
         offers = self._directory.answer(name).offers
-        if all(offer.signature is None for offer in offers):
-            raise FunctionNotFound(
-                f"{name} is in Python, and a directory finds functions of compiled modules: name "
-                "its server, as in Grid(servers=[...])"
-            )
         usable = [one for one in offers if one.signature is not None and not one.is_silent]
         failure: Exception = StartError(f"all servers that offer {name} are silent")
         for offer in sorted(usable, key=lambda offer: (offer.is_full, offer.load)):
             server = self._directory.server(offer)
             try:
                 return server.function(name, options, ranks)
-            except (LookupError, OSError, WorkerLost, NotPermitted) as error:
+            except UNUSABLE as error:
                 server.refuse()
                 failure = error
         raise failure
@@ -145,192 +103,34 @@ class DirectoryFunction(ModuleFunction):
                 f"{self.name} has another interface at {', '.join(sorted(others))}: calls keep to "
                 f"{self.signature}",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
-    @property
-    def has_changed(self) -> bool:
-        return False
-
-    def predictions(self, /, *args: Any, **kwargs: Any) -> list[Prediction]:
-        """The predicted time of a call with these arguments on each server."""
-        arguments = DirectoryArguments(args, kwargs)
-        size, has_cost = self._size(arguments)
-        return [one.prediction for one in self._predicted(arguments, size, has_cost)]
-
-    def _size(self, arguments: DirectoryArguments) -> tuple[CallSize, bool]:
+    def _work(self, arguments: DirectoryArguments) -> Work:
         """Bytes in, bytes out and operations of a call, and whether `CalcOrder` gives these."""
         size = self._native.call_size(self._target, *arguments.values())
         bytes_in, bytes_out, operations = size
         if operations is None or operations <= 0:
-            return (float(bytes_in), float(bytes_out), 1.0), False
-        return (float(bytes_in), float(bytes_out), operations), True
+            return Work(arguments, (float(bytes_in), float(bytes_out), 1.0), False)
+        return Work(arguments, (float(bytes_in), float(bytes_out), operations), True)
 
-    def _predicted(
-        self, arguments: DirectoryArguments, size: CallSize, has_cost: bool
-    ) -> list[Predicted]:
-        """All servers, in the order of the directory's answer."""
-        fetched, offers = self._directory.answer(self.name)
-        servers = [(self._directory.server(offer), offer) for offer in offers]
-        states = [self._state(server, offer) for server, offer in servers]
-        known = []
-        for (server, offer), state in zip(servers, states, strict=True):
-            speed = server.speeds.get(self.name)
-            known.append(
-                (
-                    offer.speed,
-                    offer.load,
-                    max(1, offer.cores),
-                    state != "ready",
-                    None if speed is None else speed.value,
-                    server.bandwidth_in.value,
-                    server.bandwidth_out.value,
-                    *server.own_calls(fetched - offer.age),
-                )
-            )
-        result = []
-        for (server, offer), state, found in zip(
-            servers, states, _native.server_candidates(known, has_cost), strict=True
-        ):
-            there = arguments.bytes_at(server.address, server.grid)
-            figures = (*found[:4], there, *found[5:])
-            load = figures[1] + figures[7]
-            times = _native.predicted_time(size, figures)
-            prediction = Prediction(server.address, server.name, state, figures[0], load, *times)
-            result.append(Predicted(server, max(1, offer.cores), prediction, figures))
-        return result
+    def _choose(self, work: Work, tried: set[str], failure: Exception | None = None) -> Choice:
+        return self._chooser.choose(work, self._connect, tried, failure)
 
-    def _state(self, server: KnownServer, offer: Offer) -> str:
-        if offer.signature != self.signature:
-            return "another interface"
-        if offer.is_silent:
-            return "silent"
-        if server.is_lost():
-            return "lost"
-        return "full" if offer.is_full or time.monotonic() < server.refused_until else "ready"
-
-    def _choose(
-        self,
-        arguments: DirectoryArguments,
-        tried: set[str],
-        failure: Exception | None = None,
-    ) -> Choice:
-        """A server for a call, none of those that have been tried.
-
-        Raises the last failure, or LimitReached, if no server is left.
-        """
-        size, has_cost = self._size(arguments)
-        while True:
-            # Of calls that begin at a time, each counts for the next one.
-            with self._directory.choosing:
-                picked = self._pick(arguments, size, has_cost, tried)
-                if picked is None:
-                    raise failure or self._none_left(arguments, size, has_cost)
-                choice = Choice(self.name, picked, size, has_cost)
-            server = choice.server
-            try:
-                choice.function = server.function(self.name, self._options, self._ranks)
-                signature = choice.function.description["signature"]
-            except (LookupError, OSError, WorkerLost, NotPermitted) as error:
-                signature, failure = None, error
-            except BaseException:
-                choice.release()
-                raise
-            if signature == self.signature:
-                return choice
-            # The directory is behind, or lies.
-            choice.release()
-            server.refuse()
-            tried.add(server.address)
-
-    def _pick(
-        self, arguments: DirectoryArguments, size: CallSize, has_cost: bool, tried: set[str]
-    ) -> Predicted | None:
-        """The server by the policy; None: there is none left."""
-        servers = [
-            one
-            for one in self._predicted(arguments, size, has_cost)
-            if one.server.address not in tried and one.prediction.state == "ready"
-        ]
-        if not servers:
-            return None
-        policy = self._directory.policy
-        if callable(policy):
-            # The least of equals is the first, and what has not been measured is to be tried.
-            servers.sort(key=lambda one: one.is_measured)
-            predictions = [one.prediction for one in servers]
-            return servers[predictions.index(policy(predictions))]
-        figures = [one.figures for one in servers]
-        found = _native.choose_server(policy, size, figures, self._directory.draw())
-        return servers[0 if found is None else found]
-
-    def _none_left(
-        self, arguments: DirectoryArguments, size: CallSize, has_cost: bool
-    ) -> Exception:
-        predicted = [one.prediction for one in self._predicted(arguments, size, has_cost)]
-        states = ", ".join(f"{one.address}: {one.state}" for one in predicted)
-        return LimitReached(f"no server takes a call of {self.name} now ({states})")
-
-    def _start(
-        self,
-        choice: Choice,
-        arguments: DirectoryArguments,
-        out: Any,
-        options: CallOptions,
-        *,
-        ranks: int = 0,
-        has_span: bool = True,
-    ) -> Call[Any]:
-        """Submit a call to its server, and watch it."""
-        function = choice.function
-        try:
-            call = function._submit(
-                function._grid,
-                *choice.arguments(arguments),
-                out,
-                options,
-                ranks=ranks,
-                has_span=has_span,
-            )
-        except BaseException:
-            choice.release()
-            raise
-        choice.watch(call)
-        return call
-
-    def __call__(
-        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
-    ) -> Any:
-        options = DEFAULT if deadline is None else _native.CallOptions(deadline=deadline)
-        tried: set[str] = set()
-        failure: Exception | None = None
-        arguments = DirectoryArguments(args, kw)
-        while True:
-            choice = self._choose(arguments, tried, failure)
-            call = self._start(choice, arguments, out, options)
-            try:
-                return call.result()
-            except (LimitReached, StartError) as error:
-                # The server has not begun the call.
-                failure = error
-            except WorkerLost as error:
-                if not self.is_idempotent:
-                    raise
-                failure = error
-            finally:
-                # The next call knows of this one, even if it comes before the callback.
-                if call.done():
-                    choice.ended(call)
-            choice.server.refuse()
-            tried.add(choice.server.address)
+    def _connect(self, choice: Choice) -> bool:
+        """Find the function at a server. Returns whether it has the same interface."""
+        function = choice.server.function(self.name, self._options, self._ranks)
+        choice.function, choice.grid = function, function._grid
+        return bool(function.description["signature"] == self.signature)
 
     def detach_on(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         self._check_grid(grid)
         arguments = DirectoryArguments(args, kwargs)
-        choice = self._choose(arguments, set())
+        choice = self._choose(self._work(arguments), set())
         try:
             args, kwargs = choice.arguments(arguments)
-            return choice.function.detach(*args, **kwargs)
+            id_: str = choice.function.detach(*args, **kwargs)
+            return id_
         finally:
             choice.release()
 
@@ -338,23 +138,28 @@ class DirectoryFunction(ModuleFunction):
         self, grid: Grid, items: list[Any], single: bool, grain: Grain, options: CallOptions
     ) -> tuple[Call[Any], int] | None:
         self._check_grid(grid)
-        item = items[0]
-        args: tuple[Any, ...] = (item,) if single else ()
-        kwargs: dict[str, Any] = {}
-        if not single:
-            args, kwargs = ((), dict(item)) if isinstance(item, Mapping) else (tuple(item), {})
-        choice = self._choose(DirectoryArguments(args, kwargs), set())
-        function = choice.function
-        made = None
-        try:
-            items = [choice.item(one, single) for one in items]
-            made = function.submit_many_on(function._grid, items, single, grain, options)
-        finally:
+        work = self._work(DirectoryArguments(*item_arguments(items[0], single)))
+        count = len(items)
+
+        def send(choice: Choice, options: CallOptions) -> Call[Any]:
+            nonlocal count
+            there = [choice.item(one, single) for one in items[:count]]
+            function = choice.function
+            made = function.submit_many_on(choice.grid, there, single, grain, options)
             if made is None:
-                choice.release()
-        if made is not None:
-            choice.watch(*made)
-        return made
+                raise _GoesAlone
+            call: Call[Any]
+            call, count = made
+            return call
+
+        try:
+            moving = DirectoryCall(
+                grid, self.name, functools.partial(self._choose, work), send, options,
+                is_idempotent=self.is_idempotent, times=count,
+            )  # fmt: skip
+        except _GoesAlone:
+            return None
+        return moving.as_call, count
 
     def _submit(
         self,
@@ -369,5 +174,164 @@ class DirectoryFunction(ModuleFunction):
     ) -> Call[Any]:
         grid._check_open()
         arguments = DirectoryArguments(args, kwargs)
-        choice = self._choose(arguments, set())
-        return self._start(choice, arguments, out, options, ranks=ranks, has_span=has_span)
+        work = self._work(arguments)
+
+        def send(choice: Choice, options: CallOptions) -> Call[Any]:
+            args, kwargs = choice.arguments(arguments)
+            call: Call[Any] = choice.function._submit(
+                choice.grid, args, kwargs, out, options, ranks=ranks, has_span=has_span
+            )
+            return call
+
+        return DirectoryCall(
+            grid, self.name, functools.partial(self._choose, work), send, options,
+            is_idempotent=self.is_idempotent,
+        ).as_call  # fmt: skip
+
+
+class _GoesAlone(Exception):
+    """The first item of a chunk cannot go in a chunk."""
+
+
+class DirectoryPythonFunction(PlacedFunction):
+    """A function in Python that servers offer, with a server for each call."""
+
+    has_interface = False
+
+    def __init__(self, directory: Directory, grid: Grid, name: str, options: CallOptions) -> None:
+        check_trust(directory, name)
+        self._directory, self._grid, self._on = directory, grid, None
+        self._chooser = Chooser(directory, name, None)
+        self._options = options
+        self._ranks = 0
+        self.costs = Costs()
+        self._name = name
+        #: Bytes of results.
+        self._returned = _native.Average()
+        self.__name__, self.__qualname__ = name.rpartition("/")[2], name
+
+    @property
+    def name(self) -> str:
+        """`module/function`."""
+        return self._name
+
+    @property
+    def path(self) -> str:
+        """Empty: servers offer it."""
+        return ""
+
+    @property
+    def is_idempotent(self) -> bool:
+        """False: calls say that themselves."""
+        return False
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return f"{self._name}: in Python, at the servers of a directory."
+
+    def _check_ranks(self, ranks: int) -> None:
+        if ranks:
+            raise TypeError(f"{self._name} is in Python at a server: its calls have no `ranks`")
+
+    def _work(self, arguments: DirectoryArguments) -> Work:
+        """Arguments count with their bytes, results with those of earlier ones."""
+        return Work(arguments, (arguments.nbytes, self._returned.value or 0.0, 1.0), False)
+
+    def detach_on(self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        del grid, args, kwargs
+        raise TypeError(
+            f"{self._name} is in Python: only calls of compiled modules that a server offers can "
+            "be detached"
+        )
+
+    def submit_many_on(
+        self, grid: Grid, items: list[Any], single: bool, grain: Grain, options: CallOptions
+    ) -> None:
+        """Each item goes alone: servers run no code that would unpack several."""
+
+    def _submit(
+        self,
+        grid: Grid,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+        options: CallOptions,
+        *,
+        ranks: int = 0,
+        has_span: bool = True,
+    ) -> Call[Any]:
+        # A call of Python that a server runs has a span of its own in any case.
+        del ranks, has_span
+        grid._check_open()
+        if out is not None:
+            kwargs = {**kwargs, "out": out}
+        arguments = DirectoryArguments(args, kwargs)
+        work = self._work(arguments)
+        options = options.over(self._options)
+
+        def send(choice: Choice, options: CallOptions) -> Call[Any]:
+            args, kwargs = choice.arguments(arguments)
+            return choice.grid._submit_unusual(self._name, args, kwargs, options, 0)
+
+        def choose(tried: set[str], failure: Exception | None) -> Choice:
+            return self._chooser.choose(work, None, tried, failure)
+
+        call = DirectoryCall(
+            grid, self._name, choose, send, options, is_idempotent=options.idempotent
+        ).as_call
+        call.add_done_callback(self._learn)
+        return call
+
+    def _learn(self, call: Call[Any]) -> None:
+        if call.exception() is None:
+            self._returned.add(float(call._profile()["bytes_out"]))
+
+    def __repr__(self) -> str:
+        return f"<gridrpc function {self._name}, in Python>"
+
+
+def object_of(  # noqa: PLR0917 (as `Grid.object` has them)
+    directory: Directory,
+    grid: Grid,
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    start_timeout: float | None,
+) -> RemoteObject:
+    """A new object of a class at the server that is best for it, where it stays."""
+    grid._check_open()
+    is_python = all(one.signature is None for one in directory.answer(name).offers)
+    if is_python:
+        check_trust(directory, name)
+    chooser = Chooser(directory, name, None, is_any=not is_python)
+    arguments = DirectoryArguments(args, kwargs)
+    work = Work(arguments, (arguments.nbytes, 0.0, 1.0), False)
+    tried, failure = set[str](), None
+    while True:
+        choice = chooser.choose(work, lambda choice: choice.server.is_connected(), tried, failure)
+        try:
+            args, kwargs = choice.arguments(arguments)
+            made = choice.grid.object(name, *args, start_timeout=start_timeout, **kwargs)
+        except (*REFUSALS, OSError) as error:
+            # No worker has made it.
+            choice.release()
+            if isinstance(error, TimeoutError):
+                raise
+            choice.server.refuse()
+            tried.add(choice.server.address)
+            failure = error
+        except BaseException:
+            choice.release()
+            raise
+        else:
+            made.when_released = choice.release
+            return made
+
+
+def check_trust(directory: Directory, name: str) -> None:
+    """Raise NotTrusted unless results of servers may be unpickled."""
+    if not directory.is_trusted:
+        raise NotTrusted(
+            f"{name} is in Python, and results of Python functions can run code in this program: "
+            "if you trust all servers that the directory lists, add ?trusted=true to its URL"
+        )

@@ -18,9 +18,9 @@ from gridrpc._cancelled import CallCancelled
 from gridrpc._grid import Grid
 from gridrpc._initializer import Logged
 from gridrpc._map import Map
+from gridrpc._mapping import planned
 from gridrpc._native import Call
 from gridrpc._options import DEFAULT
-from gridrpc._retries import NO_RETRIES
 from gridrpc._senders import MapOptions
 from gridrpc.errors import ConfigError, GridClosed, StartError, WorkerLost
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Executor(concurrent.futures.Executor):
-    """`concurrent.futures.Executor` on a grid: use it in the place of a process pool.
+    """`concurrent.futures.Executor` on a grid: use it in place of a process pool.
 
     `max_workers`, `mp_context`, `initializer`, `initargs`, `max_tasks_per_child`: as those of
     `ProcessPoolExecutor`, except that `mp_context` has no effect: workers are always forked from a
@@ -131,21 +131,20 @@ class Executor(concurrent.futures.Executor):
         single = len(iterables) == 1
         items = list(iterables[0]) if single else list(zip(*iterables, strict=False))
         try:
-            plan = work.grid._plan(
+            plan = planned(
+                work.grid,
                 fn,
                 iter(items),
-                MapOptions(single, stand_in=_Failure),
+                MapOptions(single, stand_in=FailedItem),
                 total=len(items),
                 chunk="auto" if chunksize is None else chunksize,
                 ordered=True,
-                timeout=None,
-                retries=NO_RETRIES,
             )
         except (GridClosed, StartError) as error:
             raise work.seen(error) from None
         except Exception as error:
             return _raising(error)
-        return _Mapped(plan, len(items), work).results(until, timeout)
+        return BackgroundMap(plan, len(items), work).results(until, timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As `concurrent.futures.Executor.shutdown`. A grid that was passed in stays open."""
@@ -177,7 +176,7 @@ class Executor(concurrent.futures.Executor):
         trace: TracebackType | None,
     ) -> None:
         if kind is KeyboardInterrupt:
-            # Processes of a pool get Ctrl-C themselves, and end; ours are told by us.
+            # Processes of a pool get Ctrl-C themselves, and end; ours get it from us.
             self._work.give_up()
         self.shutdown()
 
@@ -197,7 +196,7 @@ class _Work:
         self.broken: str | bool = False
         #: Those that have not ended.
         self.futures: set[_Future[Any]] = set()
-        self.maps: set[_Mapped] = set()
+        self.maps: set[BackgroundMap] = set()
         self._owned = owned
         self._finishing = threading.Lock()
         _unfinished.add(self)
@@ -279,7 +278,7 @@ class _Future(concurrent.futures.Future[T]):
             self.set_result(call.result())
 
 
-class _Failure:
+class FailedItem:
     """Stands for the result of an item that failed."""
 
     __slots__ = ("error",)
@@ -288,12 +287,12 @@ class _Failure:
         self.error = error
 
 
-class _Mapped:
-    """A `map` that goes on by itself: a thread of its own sends items and takes results."""
+class BackgroundMap:
+    """A `map` that continues by itself: a thread of its own sends items and takes results."""
 
-    def __init__(self, plan: Map, total: int, work: _Work) -> None:
+    def __init__(self, plan: Map, total: int | None, work: _Work) -> None:
         self._plan = plan
-        #: How many results are still to be taken.
+        #: How many results are still to be taken, if that is known.
         self._left = total
         self._work = work
         #: Groups of results, the first of each at its end.
@@ -321,11 +320,15 @@ class _Mapped:
                 del group
         except BaseException as error:  # whoever takes the results is to have it
             with self._changed:
-                self._groups.append([_Failure(error)])
+                self._groups.append([FailedItem(error)])
         with self._changed:
             self._ended = True
             self._changed.notify()
+        self._finished()
         self._work.maps.discard(self)
+
+    def _finished(self) -> None:
+        """All results are there."""
 
     def give_up(self) -> None:
         """Run no items that wait for a worker."""
@@ -337,34 +340,45 @@ class _Mapped:
         try:
             while (group := self._next(until, timeout)) is not None:
                 while group:
-                    if isinstance(group[-1], _Failure):
-                        raise self._raised(group.pop().error)
+                    if isinstance(group[-1], FailedItem):
+                        raise self.raised(group.pop().error)
                     # Nothing here may refer to it any longer.
                     yield group.pop()
         finally:
             self.give_up()
 
     def _next(self, until: float | None, timeout: float | None) -> list[Any] | None:
-        left = None if until is None else max(0.0, until - monotonic())
+        try:
+            return self.next_group(None if until is None else max(0.0, until - monotonic()))
+        except TimeoutError:
+            raise TimeoutError(
+                f"map: the next result is not there {timeout} s after the start"
+            ) from None
+
+    def next_group(self, timeout: float | None) -> list[Any] | None:
+        """Results, the first at the end; None: there are no more. Raises TimeoutError, and
+        CancelledError if items have been given up."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._groups or self._ended, left):
-                raise TimeoutError(f"map: the next result is not there {timeout} s after the start")
+            if not self._changed.wait_for(lambda: self._groups or self._ended, timeout):
+                raise TimeoutError
             if self._groups:
                 group = self._groups.popleft()
-                self._left -= len(group)
+                if self._left is not None:
+                    self._left -= len(group)
                 return group
-        if self._left:
-            raise concurrent.futures.CancelledError
+            if self._left if self._left is not None else self._given_up:
+                raise concurrent.futures.CancelledError
         return None
 
-    def _raised(self, error: BaseException) -> BaseException:
+    def raised(self, error: BaseException) -> BaseException:
+        """The error as code written for pools knows it."""
         if isinstance(error, CallCancelled):
             return concurrent.futures.CancelledError()
         return self._work.seen(error)
 
 
 def _raising(error: BaseException) -> Iterator[Any]:
-    """Results of which the first is an error."""
+    """Results that begin with an error."""
     raise error
     yield
 

@@ -7,9 +7,10 @@ import hashlib
 import io
 import os
 import pickle
+import stat
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from gridrpc._shared import Shared
 from gridrpc._wrapped import name_of
 
 DIGEST = 16  # bytes
+#: Of files up to this size the contents count, bytes; of larger ones the size and the time.
+LARGEST_READ = 16 << 20
 #: Containers whose contents count, if they are plain.
 CONTAINERS = (tuple, list, dict, set, frozenset)
 
@@ -45,13 +48,13 @@ def of_function(function: str | Callable[..., Any]) -> Fingerprint:
     """What a function consists of: its code, that of the functions it calls in the program's own
     modules, defaults, what it closes over, and plain global values that it names.
 
-    Of installed packages the name and the version count, and of a function of a compiled module,
-    or one that is given by its name, the file that it is in.
+    Of installed packages the name and the version count; of a function of a compiled module, or one
+    that is given by its name, the file that it is in; and of a server's function its interface.
     """
     walk = _Walk()
     if isinstance(function, ModuleFunction):
         name = function.name
-        walk.add(name, _contents(function.path))
+        walk.add(name, _contents(function.path) if function.path else function.interface)
     elif isinstance(function, str):
         name = function
         walk.add(name)
@@ -177,6 +180,8 @@ class _Walk:
         for base in kind.__bases__:
             self.value(base)
         for name, member in sorted(vars(kind).items()):
+            if name == "__slotnames__":  # the first pickling of an object leaves them there
+                continue
             function = member
             if isinstance(member, (staticmethod, classmethod)):
                 function = member.__func__
@@ -230,6 +235,21 @@ def _version(module: str) -> str:
     return str(getattr(package, "__version__", ""))
 
 
+def digest_of_file(path: str | bytes | os.PathLike[Any]) -> bytes:
+    """Of the contents of a file up to `LARGEST_READ` bytes, else of its size and the time of its
+    last change. Empty if it is no regular file or cannot be read."""
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # to read a FIFO would empty it
+            return b""
+        if status.st_size > LARGEST_READ:
+            return f"{status.st_size} {status.st_mtime_ns}".encode()
+        with open(path, "rb") as contents:
+            return hashlib.file_digest(contents, "blake2b").digest()
+    except (OSError, ValueError):
+        return b""
+
+
 class _Pickler(pickle.Pickler):
     """Pickles equal values alike, whether they are one object or several."""
 
@@ -241,14 +261,15 @@ class _Pickler(pickle.Pickler):
         """What has no pickle of its own that says what it is."""
         if isinstance(value, Shared):
             # What it holds has gone to the workers: its size has to do.
-            return str, (f"shared {value.nbytes} {value._parts}",)
+            return str, (f"shared {value.nbytes} {value._version.parts}",)
         if isinstance(value, FunctionType):
             return str, (of_function(value).digest,)
         return NotImplemented
 
 
-def digest_of(items: list[Any]) -> bytes:
-    """Of values that go as items. Raises TypeError for what cannot be told again in another run."""
+def digest_of(items: list[Any], files: Iterable[str | bytes | os.PathLike[Any]] = ()) -> bytes:
+    """Of values that go as items, and of the files that go with them. Raises TypeError for what
+    cannot be recognized in another run."""
     buffers: list[pickle.PickleBuffer] = []
     file = io.BytesIO()
     try:
@@ -261,6 +282,8 @@ def digest_of(items: list[Any]) -> bytes:
     found = hashlib.blake2b(file.getbuffer(), digest_size=DIGEST)
     for buffer in buffers:
         found.update(buffer.raw())
+    for path in files:
+        found.update(digest_of_file(path))
     return found.digest()
 
 

@@ -1,7 +1,7 @@
 """A spawner that is forked from the client, and so need not import what the client has imported.
 
 That is done where nothing speaks against it: see `objection`. Else, a fresh interpreter becomes
-the spawner, and imports what workers need. docs/notes/012-start-methods.md tells why.
+the spawner, and imports what workers need. docs/developers/notes/012-start-methods.md tells why.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def objection() -> str | None:
 
 
 def threads_of_its_own() -> str | None:
-    """Whether Python code of this process has started threads that go on, as far as is known."""
+    """Whether Python code of this process has started threads that continue, as far as is known."""
     if _thread._count():
         return "this process has threads"
     return None if os.path.isdir("/proc/self/task") else "/proc, which shows threads, is missing"
@@ -149,7 +149,7 @@ def _flags(number: int) -> int:
 
 def _unknown_library() -> str | None:
     known = _native.threads_are_known()
-    return None if known else "a numerical library is loaded that cannot be told its threads"
+    return None if known else "a numerical library is loaded whose number of threads cannot be set"
 
 
 def _flush() -> None:

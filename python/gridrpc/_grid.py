@@ -7,10 +7,9 @@ import functools
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from gridrpc import _native, _tracing
 from gridrpc._call import Dispatcher
@@ -18,34 +17,36 @@ from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._dataflow import NotAnArgument
 from gridrpc._frozen import check_program
 from gridrpc._functions import Functions
-from gridrpc._grain import Grain, checked_chunk
 from gridrpc._hosts import HostState
 from gridrpc._launch import launch
 from gridrpc._launch import servers as servers_of
-from gridrpc._map import Map, Record, Results, arguments, known_length, shown
+from gridrpc._mapping import MANY, check_idempotent, columns, itself, mapped, rows
 from gridrpc._modules import ModuleFunction, ModuleObject, RemoteObject
 from gridrpc._native import Call, CallOptions
 from gridrpc._nesting import check_imports
 from gridrpc._options import DEFAULT, NOTHING_ASKED, call_options, checked_ranks, offered
 from gridrpc._pickling import dumps
+from gridrpc._references import MAIN
+from gridrpc._results import Results
 from gridrpc._retries import Errors, Retries
-from gridrpc._senders import MapOptions, ModuleSender, PythonSender, Sender
+from gridrpc._senders import MapOptions
 from gridrpc._shared import Collected, Shared, dumps_collecting, share
-from gridrpc._wrapped import Spread
 from gridrpc.errors import ConfigError, GridClosed, forked
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from gridrpc._detached import DetachedCall
     from gridrpc._directory import Directory, Policy
     from gridrpc._initializer import Initializer
     from gridrpc._journal import Journal
     from gridrpc._named_data import NamedData, SharedName
+    from gridrpc._seeds import Rng, Seed, Seeds
     from gridrpc._stats import GridStats
+    from gridrpc._stream import Stream
+    from gridrpc._sweep import SweepOptions
 
 T = TypeVar("T")
-
-#: Calls that no worker serves.
-MANY = (1 << 64) - 1
 
 #: Callables whose calls are not simply pickled.
 _UNUSUAL = frozenset({ModuleFunction, functools.partial})
@@ -65,14 +66,16 @@ class Grid:
     servers; `worker`: "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files
     of compiled modules, and folders with them; `preload`: modules that workers have loaded before
     they count as ready; `initializer`: a function that each worker calls
-    with `initargs` before its first call; `directory`: URLs of directories, such as
-    "https://directory.example.org:7713", which know servers: each call of a module's function goes
-    to one of them; `policy`: how it is chosen, by default the least predicted time: "least-load",
-    "two-choices", "round-robin", "random", "data-locality", or a function that gets a list of
-    `Prediction` and returns one. Arguments take precedence over the file.
+    with `initargs` before its first call; `environment` and `cwd`: environment variables and
+    working directory of the workers; `directory`: URLs of directories, such as
+    "https://directory.example.org:7713", which know servers: each call of a function that they
+    offer goes to one of them; `policy`: how it is chosen, by default the least predicted time:
+    "least-load", "two-choices", "round-robin", "random", "data-locality", or a function that gets a
+    list of `Prediction` and returns one; `seed`: a seed, as of `map`, from which the random numbers
+    of all maps with `rng=True` and of `rng` follow. Arguments take precedence over the file.
 
-    The constructor does not wait until the workers have started. Raises ConfigError, and
-    NestingError in a worker that is importing a module.
+    The constructor does not wait until the workers have started. Raises ConfigError, TypeError and
+    ValueError for a wrong `seed`, and NestingError in a worker that is importing a module.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Grid:
         initargs: Iterable[Any] = (),
         directory: str | Iterable[str] | None = None,
         policy: Policy | None = None,
+        seed: Seed | None = None,
         **settings: Any,
     ) -> None:
         arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
@@ -102,6 +106,8 @@ class Grid:
             arguments["modules"] = _places(modules)
         if preload is not None:
             arguments["preload"] = _modules(preload)
+        if settings.get("cwd") is not None:
+            arguments["cwd"] = os.fspath(settings["cwd"])
         if servers is not None:
             arguments["servers"] = (servers,) if isinstance(servers, str) else tuple(servers)
         unknown = set(settings) - set(Config.__slots__)
@@ -109,8 +115,15 @@ class Grid:
             raise TypeError(f"Grid() has no argument {sorted(unknown)[0]!r}")
         #: The resolved configuration.
         self.config = load(config, arguments)
+        #: Whether the output of calls comes with their results.
+        self._captures = self.config.output == "captured"
         check_program()
         check_imports()
+        self._seeds: Seeds | None = None
+        if seed is not None:
+            from gridrpc._seeds import Seeds
+
+            self._seeds = Seeds(seed)
         self._directory: Directory | None = None
         if self.config.directory:
             from gridrpc._directory import Directory
@@ -134,11 +147,17 @@ class Grid:
         self._has_servers = bool(found)
         #: Whether calls of callables need no further look.
         self._is_local = self._names_are_python and not self._has_servers
+        if self._captures and not self._names_are_python:
+            raise ConfigError(
+                '`output="captured"` is for Python functions of this program, which the workers of '
+                "this grid do not run: leave it out"
+            )
         self._native = self._open(servers)
         self._functions = Functions(
             self._native,
             self._runs_python,
             workers_have_path=not any(one.is_session for one in found),
+            captures=self._captures,
         )
         self._targets: dict[tuple[str, CallOptions, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
@@ -218,6 +237,37 @@ class Grid:
             return self._submit_unusual(fn, args, kwargs, options, ranks)
         return self._native.submit(self, fn, args, kwargs, options)
 
+    def stream(
+        self,
+        fn: str | Callable[..., Iterable[T] | AsyncIterable[T]],
+        /,
+        *args: Any,
+        buffer: int = 8,
+        timeout: float | None = None,
+        server: str | None = None,
+        **kwargs: Any,
+    ) -> Stream[T]:
+        """The parts that the generator `fn(*args, **kwargs)` yields, while it runs in a worker.
+
+        `fn`: a generator function, an asynchronous one, or any function that returns an iterable;
+        or the name of one, "module/function". Go through the parts with `for`, `async for` or
+        `next`. The generator has a worker process of its own, beside those of the grid, and starts
+        at once. `buffer`: number of parts that it makes ahead of the loop; then it waits. An
+        exception of the generator comes behind the parts before it. When the loop is left early,
+        the generator ends, as a local one would: see `Stream.close`. `timeout`: seconds from now
+        after which TimeoutError is raised if the next part is not there. `server`: the server or
+        host that has to run it, as in `submit`. Raises ServerNotFound, GridClosed, TypeError,
+        ValueError, and any error of pickling the arguments.
+        """
+        from gridrpc._stream import Stream
+
+        self._check_open()
+        if self._directory is not None:
+            raise TypeError(
+                "`stream` needs workers of a server's own grid: open one without a `directory`"
+            )
+        return Stream(self, fn, args, kwargs, buffer=buffer, timeout=timeout, server=server)
+
     def detach(self, fn: str | ModuleFunction, /, *args: Any, **kwargs: Any) -> str:
         """Have a server run `fn(*args, **kwargs)` even if this program ends. Returns the call's id.
 
@@ -272,7 +322,7 @@ class Grid:
             fn = fn.func
         of_module = self._of_module(fn)
         if of_module is not None:
-            _refuse_idempotent(options.idempotent)
+            check_idempotent(of_module, options.idempotent)
             return of_module.submit_on(self, args, kwargs, options, ranks=ranks)
         if ranks:
             fn, options = self._on_ranks(fn, ranks), options.with_cores(ranks * options.cores)
@@ -361,9 +411,9 @@ class Grid:
         known = self._targets.get((name, options, ranks))
         if known is None or known.has_changed:
             if self._directory is not None:
-                from gridrpc._directory_function import DirectoryFunction
+                from gridrpc._directory_function import function_of
 
-                known = DirectoryFunction(self._directory, self, name, options=options, ranks=ranks)
+                known = function_of(self._directory, self, name, options=options, ranks=ranks)
             else:
                 known = ModuleFunction(self, name, options=options, ranks=ranks, server=server)
             self._targets[name, options, ranks] = known
@@ -388,6 +438,11 @@ class Grid:
         ServerNotFound, TimeoutError, ObjectLost, and any error of the constructor.
         """
         self._check_open()
+        if self._directory is not None and isinstance(cls, str):
+            from gridrpc._directory_function import object_of
+
+            self._server(server)
+            return object_of(self._directory, self, cls, args, kwargs, start_timeout)
         if isinstance(cls, str):
             offering = self._native.python_server(cls, server)
             if offering is not None:
@@ -412,6 +467,7 @@ class Grid:
         ordered: bool = True,
         deadline: float | None = None,
         idempotent: bool = False,
+        priority: int = 0,
         server: str | None = None,
         cores: int = 1,
         memory: int | str | None = None,
@@ -423,6 +479,8 @@ class Grid:
         retry_on: Errors = Exception,
         backoff: float = 0.0,
         return_exceptions: bool = False,
+        rng: Rng = None,
+        speculate: bool = False,
         progress: bool | str = False,
         journal: Journal | str | os.PathLike[str] | None = None,
     ) -> Results[T]:
@@ -431,15 +489,26 @@ class Grid:
         Items are taken only when they are needed, so there may be any number of them: the calls
         under way, and the results not yet taken, are bounded in number and bytes. `chunk`: number
         of items in one call; "auto": as many as keep its overhead small, and one if there is a
-        `deadline` or calls are `idempotent`. `ordered=False` gives each result as soon as it is
-        there. An error is raised in the place of its result: WorkerLost, in the place of the item
+        `deadline`, calls are `idempotent`, or each has a new process (`max_tasks_per_child=1`).
+        `ordered=False` gives each result as soon as it is
+        there. An error is raised in place of its result: WorkerLost, in place of the item
         that its worker ran.
 
-        `deadline`: seconds that each call may take. `server`: the server that has to run the calls,
-        as in `submit`. `cores`, `memory`, `resources`, `expected`, `ranks`: the needs of each call,
-        as in `submit`; each call then takes one item. `timeout`: seconds from now after which
-        TimeoutError is raised if the next result is not there. `retries`, `retry_on`, `backoff`: as
-        in `retrying`. `return_exceptions`: an error takes the place of its result.
+        `deadline`: seconds that each call may take. `priority`: of the calls that wait for a
+        worker, as in `submit`. `server`: the server that has to run the calls, as in `submit`.
+        `cores`, `memory`, `resources`, `expected`, `ranks`: the needs of each call, as in `submit`;
+        each call then takes one item. `timeout`: seconds from now after which TimeoutError is
+        raised if the next result is not there. `retries`, `retry_on`, `backoff`: as in `retrying`.
+        `return_exceptions`: an error takes the place of its result.
+        `rng`: a seed, or True for the next one that follows from the grid's `seed`, or else from
+        one of the system: the function gets a NumPy generator of its own for each item, as the
+        keyword argument `rng`. The generators follow from the seed and the numbers of the items, on
+        any number of workers, in chunks and with retries: with `rng=7`, item i gets
+        `numpy.random.default_rng(7).spawn(n)[i]`. A generator or SeedSequence is a seed too, and
+        gives the next map other numbers.
+        `speculate`: near the end, when workers are free, run the calls a second time that take much
+        longer than others; the first result counts, and `Results.speculated` says which ran twice.
+        They have to be `idempotent`, and each takes one item.
         `progress`: show a progress bar, with this name if it is a string; this needs the package
         `tqdm`.
 
@@ -447,28 +516,30 @@ class Grid:
         interruption, it takes these results from the file and computes the others. Items that were
         under way run again if they are `idempotent`; otherwise OutcomeUnknown takes their place.
         Raises JournalError if the function or an item has changed, or the file cannot be used.
+
+        In a grid with `output="captured"`, `stdout` and `stderr` of what is returned are the output
+        of the call whose result was taken last.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
-        options = self._options(deadline, idempotent, 0, server, cores, memory, resources, expected)
+        options = self._options(
+            deadline, idempotent, priority, server, cores, memory, resources, expected
+        )
         if self._has_servers and _tracing.is_used():
             options = _tracing.in_current_span(options)
-        return self._mapped(
+        return mapped(
+            self,
             fn,
-            iter(iterables[0]) if len(iterables) == 1 else zip(*iterables, strict=False),
-            MapOptions(
-                len(iterables) == 1,
-                options,
-                _itself if return_exceptions else None,
-                checked_ranks(ranks),
-            ),
-            total=known_length(iterables),
+            columns(iterables),
+            MapOptions(False, options, itself if return_exceptions else None, checked_ranks(ranks)),
             chunk=chunk,
             ordered=ordered,
             timeout=timeout,
             retries=Retries(retries, retry_on, backoff),
+            speculate=speculate,
             progress=progress,
             journal=journal,
+            rng=rng,
         )
 
     def starmap(
@@ -481,6 +552,7 @@ class Grid:
         ordered: bool = True,
         deadline: float | None = None,
         idempotent: bool = False,
+        priority: int = 0,
         server: str | None = None,
         cores: int = 1,
         memory: int | str | None = None,
@@ -492,6 +564,8 @@ class Grid:
         retry_on: Errors = Exception,
         backoff: float = 0.0,
         return_exceptions: bool = False,
+        rng: Rng = None,
+        speculate: bool = False,
         progress: bool | str = False,
         journal: Journal | str | os.PathLike[str] | None = None,
     ) -> Results[T]:
@@ -500,132 +574,91 @@ class Grid:
         A sequence holds positional arguments, and a mapping holds keyword arguments: `fn(*item)` or
         `fn(**item)`. The options are those of `map`. Raises TypeError for an item that is neither.
         """
-        return self._mapped(
+        return mapped(
+            self,
             fn,
-            map(arguments, count(), items),
+            rows(items),
             MapOptions(
                 False,
-                self._options(deadline, idempotent, 0, server, cores, memory, resources, expected),
-                _itself if return_exceptions else None,
+                self._options(
+                    deadline, idempotent, priority, server, cores, memory, resources, expected
+                ),
+                itself if return_exceptions else None,
                 checked_ranks(ranks),
             ),
-            total=known_length([items]),
             chunk=chunk,
             ordered=ordered,
             timeout=timeout,
             retries=Retries(retries, retry_on, backoff),
+            speculate=speculate,
             progress=progress,
             journal=journal,
-            spread=True,
+            rng=rng,
         )
 
-    def _mapped(
+    def rng(self) -> Generator:
+        """A new NumPy generator from the `seed` of the grid, other than those before.
+
+        Generators are the same in each run of a program that requests them in the same order, by
+        this method and by `map` with `rng=True`. Without a `seed`, the system draws one. For an
+        argument of a call: `grid.submit(f, rng=grid.rng())`.
+        """
+        return self._all_seeds().generator()
+
+    def _all_seeds(self) -> Seeds:
+        if self._seeds is None:
+            from gridrpc._seeds import Seeds
+
+            self._seeds = Seeds(None)
+        return self._seeds
+
+    def sweep(
         self,
         fn: str | Callable[..., Any],
-        items: Iterator[Any],
-        options: MapOptions,
+        table: Any,
+        /,
         *,
-        total: int | None,
-        ordered: bool,
-        progress: bool | str,
-        journal: Journal | str | os.PathLike[str] | None,
-        **how: Any,
-    ) -> Results[Any]:
-        """What `map` returns."""
-        if journal is None:
-            plan = self._plan(fn, items, options, total=total, ordered=ordered, **how)
-            return Results(plan, shown(plan.groups(), total, progress), total)
-        from gridrpc._resume import Resumed
+        columns: Iterable[str] | None = None,
+        constants: Mapping[str, Any] = MappingProxyType({}),
+        output: str | os.PathLike[str] | None = None,
+        resume: bool | str | os.PathLike[str] | Journal = False,
+        progress: bool | str = False,
+        **options: Unpack[SweepOptions],
+    ) -> Any:
+        """Call `fn` for each row of a table, and return the table with the outcome of each row.
 
-        of_module = self._of_module(fn)
-        idempotent = options.call.idempotent if of_module is None else of_module.is_idempotent
-        resumed = Resumed(
-            journal,
-            fn if of_module is None else of_module,
-            items,
-            idempotent=idempotent,
-            stand_in=options.stand_in,
-        )
-        left = None if total is None else max(0, total - resumed.kept)
-        plan = self._plan(
+        `table`: a DataFrame of pandas or polars, an Arrow table, a list of dicts, or the path of a
+        CSV or Parquet file. What is returned is of the same kind; it is a list of dicts for a CSV
+        file, and an Arrow table for a Parquet file. `fn` gets the values of a row as keyword
+        arguments: of all columns, or of those in `columns`. `constants`: further arguments, the
+        same for all rows.
+
+        New columns, in the order of the rows: the results, one column for each name in a dict, a
+        named tuple, a dataclass or the interface of a compiled function, whose arrays of one
+        element become numbers, or else `result`; `status`, which is "ok", "failed", "unknown"
+        or "not run"; `error`, the type and message of an error; and `seconds`, the time that `fn`
+        ran, as far as it is known. A row that fails does not stop the others.
+
+        `output`: the path of a CSV or Parquet file, which gets the same table at the end. `resume`:
+        the path of a journal, as in `map`, or True for that of `output` with ".journal" behind it:
+        a later run takes the results from there and runs only what is missing, or has failed.
+        `progress` and `options`: as in `map`.
+
+        Raises TypeError and ValueError if columns and arguments do not match, before anything runs;
+        SweepInterrupted at Ctrl-C, with the table of what is there; and what `map` raises.
+        """
+        from gridrpc._sweep import sweep
+
+        return sweep(
+            self,
             fn,
-            resumed.missing(),
-            options,
-            total=left,
-            ordered=ordered,
-            record=resumed,
-            few_ahead=not idempotent,
-            **how,
-        )
-        groups = shown(resumed.groups(plan.groups(), ordered), total, progress)
-        return Results(plan, groups, left)
-
-    def _plan(
-        self,
-        fn: str | Callable[..., Any],
-        items: Iterator[Any],
-        options: MapOptions,
-        *,
-        total: int | None,
-        chunk: int | Literal["auto"],
-        ordered: bool,
-        timeout: float | None,
-        retries: Retries,
-        spread: bool = False,
-        record: Record | None = None,
-        few_ahead: bool = False,
-    ) -> Map:
-        """A `map` that has not begun."""
-        call = options.call
-        asks = call.asks or options.ranks > 0
-        checked_chunk(chunk, asks=asks)
-        self._check_process()
-        if chunk == "auto" and (call.deadline is not None or call.idempotent or asks):
-            chunk = 1
-        sender: Sender
-        of_module = self._of_module(fn)
-        if of_module is not None:
-            _refuse_idempotent(call.idempotent)
-            if retries.times:
-                raise TypeError("calls of module functions cannot have `retries`")
-            if chunk == "auto" and of_module.is_idempotent:
-                chunk = 1
-            sender = ModuleSender(self, of_module, options)
-        else:
-            function: Any = fn
-            # What runs chunks, tries again or spreads arguments is code, which a server refuses.
-            of_server = isinstance(fn, str) and self._native.python_server(fn) is not None
-            if of_server:
-                if retries.times:
-                    raise TypeError("calls of a server's functions cannot have `retries`")
-                chunk = 1
-            if options.ranks:
-                function = self._on_ranks(fn, options.ranks)
-                options = options._replace(
-                    call=call.with_cores(options.ranks * call.cores), ranks=0
-                )
-            function = retries.around(function)
-            if spread and not of_server:
-                function, options = Spread(function), options._replace(single=True)
-            sender = PythonSender(self, function, options, chunk != 1)
-        elsewhere = self.config.servers or self.config.directory
-        grain = Grain(
-            None if chunk == "auto" else chunk,
-            self._native.workers if elsewhere else lambda: self.config.workers,
-            MANY if elsewhere else processors(),
-            total,
-            self.config.max_queued_bytes,
-            sender.costs,
-            few_ahead,
-        )
-        return Map(
-            items,
-            sender,
-            grain,
-            ordered=ordered,
-            timeout=timeout,
-            stand_in=options.stand_in,
-            record=record,
+            table,
+            columns=columns,
+            constants=constants,
+            output=output,
+            resume=resume,
+            progress=progress,
+            **options,
         )
 
     def share(
@@ -639,9 +672,10 @@ class Grid:
         """Share data for many calls: memory holds it once on each machine, and calls refer to it.
 
         Pass the returned reference as an argument: the function gets the data itself, arrays as
-        read-only views. Raises MemoryError, and any error of pickling the data. A grid with a
-        directory shares arrays and bytes: a server gets them with the first call that goes there,
-        and removes what has no `name` when the grid is closed.
+        read-only views. `Shared.replace` puts a new version in its place. Raises MemoryError, and
+        any error of pickling the data. A grid with a directory shares arrays and bytes: a server
+        gets them with the first call that goes there, and removes what has no `name` when the grid
+        is closed.
 
         `name`: the server of this grid stores the data, an array of numbers or bytes, under this
         name. `shared` refers to it in later programs. Data of this user with the same name is
@@ -659,14 +693,18 @@ class Grid:
         if keep is not None or readers:
             raise TypeError("`keep` and `readers` are for data with a `name`")
         self._refers = True
-        return share(self._native, x)
+        return share(self._native, x, self._functions.forget)
 
     def shared(self, name: str, /) -> Shared:
         """Data that the server of this grid keeps under a name, "name" or "owner/name".
 
-        Nothing is sent. Raises LookupError if there is no such data that this user may use, and
-        what `share` raises.
+        Nothing is sent. A grid with a directory asks all servers, and sends calls that need the
+        data to those that have it. Raises LookupError if there is no such data that this user may
+        use, ValueError if servers have different data of this name, and what `share` raises.
         """
+        if self._directory is not None:
+            self._check_open()
+            return self._directory.find_shared(name)
         return self._named_data().find(name)
 
     def unshare(self, name: str, /) -> None:
@@ -692,6 +730,35 @@ class Grid:
         self._refers = True
         return NamedData(self._native)
 
+    def reload(self, *modules: ModuleType | str) -> None:
+        """Load modules again, here and in the workers, after their files have been edited.
+
+        Give a module, or its name; those that others import from go first. This program reloads
+        them as `importlib.reload` does. Workers, here and on hosts, do so before the next function
+        that they are sent. Calls that have been submitted may run the old code. Raises what a
+        module raises, ImportError, TypeError, ValueError for the main program, and GridClosed.
+        """
+        self._check_open()
+        if not self._runs_python or self._directory is not None:
+            raise TypeError("`reload` is for Python workers of this grid: this one has none")
+        import importlib
+
+        for module in modules:
+            name = module if isinstance(module, str) else getattr(module, "__name__", None)
+            if not isinstance(name, str):
+                raise TypeError(f"{module!r} is no module: give one, or its name")
+            if name in MAIN:
+                raise ValueError(
+                    "functions of the main program are sent as they are: define them "
+                    "again, and submit them"
+                )
+            importlib.invalidate_caches()
+            if name in sys.modules:
+                importlib.reload(sys.modules[name])
+            else:
+                importlib.import_module(name)
+            self._functions.reload(name)
+
     @property
     def workers(self) -> int:
         """Number of workers of the grid, started or not; those of a host count once it has joined.
@@ -699,6 +766,9 @@ class Grid:
         A server whose hosts come and go counts with the most workers that it can have.
         """
         return self._native.workers()
+
+    #: As schedulers of Dask, to which a grid is a pool, ask for it.
+    _max_workers = workers
 
     def hosts(self) -> list[HostState]:
         """The states of the hosts of all servers; with a directory, of those in use."""
@@ -726,6 +796,15 @@ class Grid:
             count, _, _ = self._native.counts()
             text = f"{count} of {self.workers} workers have answered within {timeout} s"
             raise TimeoutError("\n  ".join([text, *self._native.absent_hosts()]))
+
+    def cancel_all(self) -> int:
+        """Cancel all calls of this grid that have not ended, those of maps included.
+
+        Returns their number. The grid stays open, and detached calls continue. A `map` that is
+        under way raises CallCancelled.
+        """
+        self._check_process()
+        return self._native.cancel_all()
 
     def close(self, *, cancel: bool = True) -> None:
         """End the workers, and wait until they are gone. A second call does nothing.
@@ -826,20 +905,11 @@ def _initializer(
     return Initializer(function, args)
 
 
-def _itself(error: BaseException) -> BaseException:
-    return error
-
-
 def _is_plain(fn: functools.partial[Any]) -> bool:
     """Whether a partial is no more than a function and arguments that come before others."""
     placeholder = getattr(functools, "Placeholder", None)  # of Python 3.14
     gaps = placeholder is not None and any(value is placeholder for value in fn.args)
     return not gaps and not vars(fn)
-
-
-def _refuse_idempotent(idempotent: bool) -> None:
-    if idempotent:
-        raise TypeError("a module's function is idempotent if its IDL says `Idempotent`")
 
 
 def _places(modules: Iterable[str | os.PathLike[str]]) -> list[str]:

@@ -76,7 +76,7 @@ class Logged:
             from concurrent.futures._base import LOGGER
 
             LOGGER.critical("Exception in initializer:", exc_info=True)
-            # It has been told, on standard error if nobody has asked for something else.
+            # It has been reported, by default on standard error.
             raise SystemExit(1) from None
 
 

@@ -1,4 +1,4 @@
-"""The file in which `map` keeps its results as they come, so that a later run goes on from there.
+"""The file in which `map` keeps its results as they come, so that a later run continues from there.
 
     b"gridrpc journal 1\\n", then records: a header of 48 bytes, and as many bytes as it says.
 
@@ -62,7 +62,7 @@ IfChanged = Literal["stop", "keep", "restart"]
 class Journal:
     """Where `map` keeps its results, and what to do if the function has changed since then.
 
-    `if_changed`: "stop" raises JournalError; "keep" accepts the results in the file, and goes on;
+    `if_changed`: "stop" raises JournalError; "keep" accepts the results in the file, and continues;
     "restart" begins again, and renames the old file to `PATH.old`.
     """
 
@@ -229,8 +229,8 @@ class JournalFile:
         function: Fingerprint,
         if_changed: IfChanged,
     ) -> int | None:
-        """Read records; returns where the last whole one ends. None: all is to begin anew."""
-        #: Long contents that have not been read and may not have reached the disk: of which
+        """Read records; returns where the last whole one ends. None: all is to start over."""
+        #: Long contents that have not been read and may not have reached the disk: their
         #: record, where they end, and their checksum.
         unread: list[tuple[int, int, int]] = []
         at = reader.seek(len(MAGIC))
@@ -335,14 +335,14 @@ class JournalFile:
     def _has_changed(
         self, known: Fingerprint, function: Fingerprint, if_changed: IfChanged
     ) -> bool:
-        """Whether it is of another function, and is to begin anew. Raises JournalError if not."""
+        """Whether it is of another function, and is to start over. Raises JournalError if not."""
         if known.digest == function.digest or if_changed == "keep":
             return False
         if if_changed == "restart":
             return True
         raise self._error(
             f'{known.change(function)}. Give journal=gridrpc.Journal(path, if_changed="keep") if '
-            'its results are still right, or "restart" to begin anew'
+            'its results are still right, or "restart" to start over'
         )
 
     def _forget(self) -> None:
@@ -431,7 +431,7 @@ class JournalFile:
         if header is None or at < length or crc32(contents) != checksum:
             raise self._error(
                 f"is damaged at byte {stretch.offset}: the results of items {stretch.first} to "
-                f"{stretch.first + stretch.size - 1} cannot be read. Restore it, or begin anew"
+                f"{stretch.first + stretch.size - 1} cannot be read. Restore it, or start over"
             )
         try:
             (count,) = _BUFFERS.unpack_from(contents)
@@ -456,13 +456,13 @@ class JournalFile:
 
     def sent(self, first: int, count: int) -> None:
         """These items are about to be sent. Raises JournalError if there may be no room for what
-        comes of them."""
+        results from them."""
         self._sending(first, count)
         self._reserve()
         self._append(SENT, first, count)
 
     def _reserve(self) -> None:
-        """Have room for what comes of the calls under way: what has run is to be recorded."""
+        """Have room for the results of the calls under way: what has run is to be recorded."""
         size = min(self._result_bytes // max(1, self._result_records), MOST_ROOM)
         least = self._end + len(self._open) * (size + 3 * HEADER)
         if least + ROOM // 2 <= self._reserved:
@@ -473,12 +473,12 @@ class JournalFile:
         except OSError as error:
             raise self._error(
                 f"cannot be written: {error.strerror}. There is no room for the results of further "
-                "items, which are not sent. What it has is kept, and the same program goes on from "
+                "items, which are not sent. What it has stays, and the same program continues from "
                 "there when that is mended"
             ) from error
 
     def failed(self, first: int, count: int) -> None:
-        """The caller has been told that these ended with an error: they run again next time."""
+        """These ended with an error, which the caller knows: they run again next time."""
         self._append(FAILED, first, count)
         self._heard_of(first, count)
 
@@ -542,7 +542,7 @@ class JournalFile:
             self._truncate(self._end)
             raise self._error(
                 f"cannot be written: {error.strerror}. What it has is kept, and the same program "
-                "goes on from there when that is mended"
+                "continues from there when that is mended"
             ) from error
         self._unsynced += at - self._end
         self._end = at

@@ -9,10 +9,11 @@ from typing import Any
 
 from gridrpc import _native
 from gridrpc._config import Config, processors
+from gridrpc._environment import variables
 from gridrpc._frozen import SPAWNER, interpreter
 from gridrpc._options import MEMORY, offered
 from gridrpc._paths import BY_VALUE, on_the_wire
-from gridrpc._versions import TOLD, described
+from gridrpc._versions import CLIENT_VERSIONS, described
 from gridrpc.errors import ConfigError
 
 #: Imported once, before the workers are forked, if the client has them loaded.
@@ -25,7 +26,7 @@ FEW = 4
 
 #: What an interpreter of another installation runs as a spawner.
 ELSEWHERE = ["-P", "-c", "from gridrpc._worker import main; main()"]
-#: What an interpreter can be told that its workers have to be told as well.
+#: Options of an interpreter that its workers need as well.
 FLAGS = (
     "debug",
     "dev_mode",
@@ -42,7 +43,7 @@ FLAGS = (
 
 
 def launch(config: Config, initializer: str | None) -> dict[str, Any]:
-    """The program that starts workers, and what it is told, as arguments of the native grid.
+    """The program that starts workers, with its arguments, for the native grid.
 
     `initializer`: the file with what each Python worker runs first.
     """
@@ -51,7 +52,7 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
             "program": program(),
             "arguments": ["spawner"],
             "environment": _environment(config),
-            "directory": "",
+            "directory": _directory(config) if config.cwd else "",
             "path": [],
             "modules": [],
         }
@@ -62,7 +63,7 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
     started: dict[str, Any] = {
         "program": program_of_python,
         "environment": [*_environment(config), *first],
-        "directory": _directory(),
+        "directory": _directory(config),
         "advice": f"`{'python' if config.python else 'sys.executable'}` has to be a Python "
         "interpreter that can import gridrpc"
         + (", and the modules in `preload` must not end it" if config.preload else ""),
@@ -71,7 +72,7 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
         if config.start_method == "fork":
             raise ConfigError('`start_method` is "fork", but `python` names another interpreter')
         # It has modules of its own, and may be of another version.
-        started["environment"].append((TOLD, described()))
+        started["environment"].append((CLIENT_VERSIONS, described()))
         return {**started, "arguments": ELSEWHERE, "path": [], "modules": []}
     _, *arguments = python_command("gridrpc._worker")
     alone = 0 < config.workers <= min(FEW, processors()) and not config.servers
@@ -88,7 +89,7 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
     return {
         **started,
         "arguments": arguments,
-        "path": [on_the_wire(entry) for entry in sys.path if isinstance(entry, str)],
+        "path": [on_the_wire(entry) for entry in _path(config)],
         "modules": loaded,
         "forked": _fork(config),
     }
@@ -112,6 +113,7 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
         "elsewhere": ELSEWHERE,
         "remote_environment": [
             *(_threads(config) if config.threads else []),
+            *variables(config.environment),
             ("GRIDRPC_LEFTOVERS", config.leftovers),
             ("GRIDRPC_STALL", str(config.stall)),
         ],
@@ -145,8 +147,9 @@ def _fork(config: Config) -> _native.ForkedSpawner | None:
     wanted = config.start_method == "fork"
     why = _forking.threads_of_its_own() if wanted else _forking.objection()
     if why is None:
-        threads = int(dict(_threads(config)).get(_native.THREAD_VARIABLES[0], 0))
-        forked = _forking.fork_spawner(_environment(config), threads)
+        environment = _environment(config)
+        threads = dict(environment).get(_native.THREAD_VARIABLES[0], "")
+        forked = _forking.fork_spawner(environment, int(threads) if threads.isdecimal() else 0)
         if forked is not None:
             return forked
         why = "a library that it has loaded has threads"
@@ -180,8 +183,20 @@ def _flags() -> list[str]:
     return flags if "-I" in flags or "-P" in flags else [*flags, "-P"]
 
 
-def _directory() -> str:
-    """The working directory; empty if it has been removed: workers inherit it as it is."""
+def _path(config: Config) -> list[str]:
+    """Where workers look for modules: where the client does, also if they run elsewhere."""
+    entries = [entry for entry in sys.path if isinstance(entry, str)]
+    return [os.path.abspath(entry) for entry in entries] if config.cwd else entries
+
+
+def _directory(config: Config) -> str:
+    """The folder of the workers; empty if it is the client's, which has been removed: they inherit
+    it as it is. Raises ConfigError."""
+    if config.cwd:
+        folder = os.path.abspath(config.cwd)
+        if not os.path.isdir(folder):
+            raise ConfigError(f"`cwd` is `{config.cwd}`, which is no folder: make it first")
+        return on_the_wire(folder)
     try:
         return on_the_wire(os.getcwd())
     except FileNotFoundError:
@@ -199,7 +214,7 @@ def _main_has_functions() -> bool:
 def _python_environment(config: Config) -> list[tuple[str, str]]:
     """What only the Pythons of hosts get."""
     elsewhere = config.servers or config.python
-    return [(SPAWNER, "1"), *([(TOLD, described())] if elsewhere else [])]
+    return [(SPAWNER, "1"), *([(CLIENT_VERSIONS, described())] if elsewhere else [])]
 
 
 def _threads(config: Config) -> list[tuple[str, str]]:
@@ -211,6 +226,7 @@ def _threads(config: Config) -> list[tuple[str, str]]:
 def _environment(config: Config) -> list[tuple[str, str]]:
     told = [
         *_threads(config),
+        *variables(config.environment),
         ("GRIDRPC_LEFTOVERS", config.leftovers),
         ("GRIDRPC_STALL", str(config.stall)),
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import (
-    AsyncIterator,
     Callable,
     Generator,
     Iterable,
@@ -13,10 +12,10 @@ from collections.abc import (
     Sequence,
     Sized,
 )
-from contextlib import closing, suppress
-from itertools import chain, islice
+from contextlib import suppress
+from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from gridrpc import _native
 from gridrpc._grain import Grain
@@ -24,7 +23,8 @@ from gridrpc._native import Call
 from gridrpc._senders import Sender
 
 if TYPE_CHECKING:
-    from gridrpc._bell import Bell
+    from gridrpc._speculation import Speculation
+    from gridrpc._wakeup import LoopWakeup
 
 T = TypeVar("T")
 
@@ -37,9 +37,9 @@ SMALL = frozenset({int, float, bool, type(None)})
 
 
 class Record(Protocol):
-    """Is told what happens to items, by their number from 0."""
+    """Receives what happens to items, by their number from 0."""
 
-    def sending(self, first: int, count: int) -> None:
+    def sending(self, first: int, items: list[Any]) -> None:
         """These are about to be sent, or fewer."""
 
     def sent(self, first: int, items: list[Any]) -> None:
@@ -49,58 +49,10 @@ class Record(Protocol):
         """These have returned. `items`: all of their call, unless it was one item's."""
 
     def failed(self, first: int, count: int) -> None:
-        """These have ended with an error, of which the caller is told."""
+        """These have ended with an error, which the caller gets."""
 
     def withdrawn(self, first: int, count: int) -> None:
         """These have been given up before a worker got them."""
-
-
-class Results(Iterator[T], Generic[T]):
-    """Results of `map`, as they are asked for, by `for` or by `async for`."""
-
-    def __init__(
-        self, plan: Map, groups: Generator[list[T], None, None], total: int | None
-    ) -> None:
-        self._plan = plan
-        #: How many there are to be, if that is known.
-        self._total = total
-        self._groups = groups
-        # Goes through a group without the interpreter.
-        self._values = chain.from_iterable(groups)
-
-    def __iter__(self) -> Iterator[T]:
-        return self._values
-
-    def __next__(self) -> T:
-        return next(self._values)
-
-    async def __aiter__(self) -> AsyncIterator[T]:
-        from gridrpc._bell import Bell  # asyncio takes 40 ms: not before it is needed
-
-        bell = Bell()
-        try:
-            while True:
-                await self._plan.ready(bell)
-                group = next(self._groups, None)
-                if group is None:
-                    return
-                for value in group:
-                    yield value
-        finally:
-            self.close()
-
-    def _repr_html_(self) -> str:
-        # For notebooks.
-        from gridrpc._notebook import results_html
-
-        return results_html(self._plan, self._total)
-
-    def close(self) -> None:
-        """Give up what is under way; there are no more results."""
-        self._values = chain.from_iterable(())
-        self._groups.close()
-        # By `async for`, calls are made before the first group is asked for.
-        self._plan.cancel()
 
 
 class _Sent(NamedTuple):
@@ -109,6 +61,8 @@ class _Sent(NamedTuple):
     items: list[Any] | None
     #: The number of its first item, from 0.
     first: int
+    #: The item of a call of a single item that may be copied.
+    item: Any = None
 
     @property
     def size(self) -> int:
@@ -138,9 +92,14 @@ class Map:
         timeout: float | None,
         stand_in: Callable[[BaseException], Any] | None,
         record: Record | None = None,
+        speculation: Speculation | None = None,
     ) -> None:
         self._items = items
-        #: Is told what happens to each item.
+        #: Copies of stragglers near the end, if there are to be any.
+        self._speculation = speculation
+        #: Numbers of the items whose calls have been copied.
+        self.speculated: list[int] = []
+        #: Receives what happens to each item.
         self._record = record
         self._sender = sender
         self._grain = grain
@@ -155,6 +114,8 @@ class Map:
         self._number = 0
         #: How many results have been given.
         self.given = 0
+        #: The number of the first item of the last group that was given.
+        self._given_first = 0
         self._exhausted = False
         #: How many to take next: few where they are large.
         self._slice = 1
@@ -164,8 +125,10 @@ class Map:
         self._token = 0
         #: Tokens, in the order of the items if that is to be kept, else as calls ended.
         self._due: deque[int] = deque()
+        #: Whether calls report their end to `_watch`.
+        self._is_watched = not ordered or record is not None or speculation is not None
         self._watch = _native.Watch()
-        #: Tokens of the calls that a bell listens to.
+        #: Tokens of the calls that a wake-up watches.
         self._heard: set[int] = set()
         #: By token: what has come before it was due, and is recorded.
         self._early: dict[int, _Outcome] = {}
@@ -186,6 +149,10 @@ class Map:
         finally:
             self.cancel()
 
+    def numbers(self, count: int) -> range:
+        """The numbers of the items of the last group, which has so many."""
+        return range(self._given_first, self._given_first + count)
+
     def cancel(self) -> None:
         """End the calls under way."""
         for token, sent in self._sent.items():
@@ -194,6 +161,8 @@ class Map:
                 continue
             if not sent.call._profile()["sent"]:
                 self._record.withdrawn(sent.first, sent.size)
+        if self._speculation is not None:
+            self._speculation.cancel()
         self._sent.clear()
 
     def feed(self) -> bool:
@@ -218,7 +187,7 @@ class Map:
 
     def ended(self, timeout: float) -> Iterator[tuple[int, list[Any]]]:
         """What comes within that time, of a map whose order does not count and whose errors have
-        stand-ins: the number of a first item, and what came of it and of those behind it."""
+        stand-ins: the number of a first item, and its outcome and those behind it."""
         for token in self._watch.take(timeout):
             sent = self._sent.pop(token)
             yield sent.first, self._outcome(sent).values
@@ -233,33 +202,77 @@ class Map:
         unanswered = len(self._sent) - len(self._early)
         return len(self._sent) < self._grain.ahead() and unanswered < self._grain.unanswered()
 
-    async def ready(self, bell: Bell) -> None:
+    async def ready(self, wakeup: LoopWakeup) -> None:
         """Wait until the next group does not have to be waited for."""
         self._heard &= self._sent.keys()
         while self._send_ahead() and not self._is_next_there():
-            only_next = self._ordered and self._record is None
+            # What has ended by now notifies nobody: others take its place first.
+            self._send_ahead()
+            only_next = not self._is_watched
             due = [self._due[0]] if only_next else self._sent.keys() - self._early.keys()
             for token in set(due) - self._heard:
-                bell.listen(self._sent[token].call)
+                wakeup.watch(self._sent[token].call)
                 self._heard.add(token)
-            if not self._is_next_there() and not await bell.wait(self._left()):
+            if self._is_next_there():
+                return
+            pause, left = self._pause(), self._left()
+            if not await wakeup.wait(_least(pause, left)) and (pause is None or left == 0):
                 raise self._too_late()
-            if self._ordered and self._record is not None:
-                self._keep_early(self._watch.take(0.0))
 
     def _is_next_there(self) -> bool:
-        if self._ordered:
+        if not self._is_watched:
             return self._sent[self._due[0]].call.done()
-        self._due.extend(self._watch.take(0.0))
-        return bool(self._due)
+        ended = self._ended(0.0)
+        if not self._ordered:
+            self._due.extend(ended)
+            return bool(self._due)
+        self._keep_early(ended)
+        return self._due[0] in self._early
+
+    def _ended(self, timeout: float | None) -> list[int]:
+        """Tokens of calls that have ended within that time; none: the time is up."""
+        if self._speculation is None:
+            return self._watch.take(timeout)
+        until = None if timeout is None else monotonic() + timeout
+        while True:
+            self._copy_stragglers(self._speculation)
+            left = None if until is None else max(0.0, until - monotonic())
+            tokens = []
+            for token in self._watch.take(_least(self._pause(), left)):
+                if not self._speculation.knows(token):
+                    tokens.append(token)
+                elif (decided := self._speculation.decide(token)) is not None:
+                    original, call = decided
+                    self._sent[original] = self._sent[original]._replace(call=call)
+                    tokens.append(original)
+            if tokens or left == 0.0:
+                return tokens
+
+    def _pause(self) -> float | None:
+        """Seconds until stragglers are to be looked for, if they are."""
+        if self._speculation is None or not self._exhausted or self._pending:
+            return None
+        return self._speculation.pause()
+
+    def _copy_stragglers(self, speculation: Speculation) -> None:
+        if not self._exhausted or self._pending or not speculation.is_due():
+            return
+        running = {
+            token: (sent.call, sent.item)
+            for token, sent in self._sent.items()
+            if token not in self._early and not sent.call.done()
+        }
+        copied = speculation.copy_stragglers(running, self._watch, self._token)
+        self._token += len(copied)
+        self.speculated += [self._sent[token].first for token in copied]
 
     def _outcome(self, sent: _Sent) -> _Outcome:
         """What a call that has ended came to."""
-        call, items, first = sent
+        call, items, first, _ = sent
         count = sent.size
         try:
             values, failure = (
-                ([call.result()], None) if items is None else self._sender.answer(call)
+                ([self._sender.result(call)], None) if items is None else self._sender.answer(call)
             )
         except Exception as error:
             _note(error, first, count)
@@ -269,6 +282,8 @@ class Map:
                 return _Outcome([], error)
             return _Outcome([self._stand_in(error) for _ in range(count)])
         self._grain.learn(call._cost(), len(values))
+        if self._speculation is not None:
+            self._speculation.learn(call)
         if self._record is not None and values:
             self._record.returned(first, values, items)
         if failure is not None:
@@ -284,7 +299,7 @@ class Map:
         return _Outcome(values, again=again)
 
     def give_up_waiting(self) -> None:
-        """Send nothing more, and cancel what waits for a worker; what runs goes on."""
+        """Send nothing more, and cancel what waits for a worker; what runs continues."""
         self._items = iter(())
         self._exhausted = True
         self._pending.clear()
@@ -296,25 +311,26 @@ class Map:
         if self._ordered:
             self._wait_for(self._due[0])
         elif not self._due:
-            self._due.extend(self._watch.take(self._left()))
+            self._due.extend(self._ended(self._left()))
             if not self._due:
                 raise self._too_late()
         token = self._due.popleft()
         sent = self._sent.pop(token)
+        self._given_first = sent.first
         return self._early.pop(token, None) or self._outcome(sent)
 
     def _wait_for(self, token: int) -> None:
-        if self._record is None:
+        if not self._is_watched:
             if not self._sent[token].call.wait(self._left()):
                 raise self._too_late()
             return
         while token not in self._early:
             # What comes meanwhile is not only kept here, but recorded.
-            ended = self._watch.take(self._left())
+            ended = self._ended(self._left())
             if not ended:
                 raise self._too_late()
             self._keep_early(ended)
-            # Workers go on, however long the one takes that is due.
+            # Workers continue, however long the one takes that is due.
             self._send_ahead()
 
     def _keep_early(self, ended: Iterable[int]) -> None:
@@ -374,7 +390,7 @@ class Map:
                 chunk = items[:size]
                 told = len(chunk)
                 if self._record is not None:
-                    self._record.sending(number, told)
+                    self._record.sending(number, chunk)
                 call, count = self._sender.many(chunk, self._grain)
                 if call is not None:
                     self._grain.sent(call._cost(), count)
@@ -384,13 +400,13 @@ class Map:
                     return _Sent(call, chunk, number)
             told = max(told, 1)
             if self._record is not None:
-                self._record.sending(number, 1)
+                self._record.sending(number, items[:1])
             call = self._sender.one(items[0])
             self._grain.sent(call._cost(), 1)
             if self._record is not None:
                 self._record.sent(number, items[:1])
-            del items[0]
-            return _Sent(call, None, number)
+            item = items.pop(0)
+            return _Sent(call, None, number, None if self._speculation is None else item)
         except Exception as error:
             if self._record is not None and call is None:
                 self._record.withdrawn(number, told)
@@ -416,13 +432,17 @@ class Map:
         token = self._token
         self._token += 1
         self._sent[token] = sent
-        if not self._ordered or self._record is not None:
+        if self._is_watched:
             sent.call._watch(self._watch, token)
         return token
 
 
+def _least(one: float | None, other: float | None) -> float | None:
+    return min((time for time in (one, other) if time is not None), default=None)
+
+
 def known_length(iterables: Iterable[Iterable[Any]]) -> int | None:
-    """How many items there will be at most, as far as that can be told."""
+    """Largest number of items, if it is known."""
     lengths = [len(iterable) for iterable in iterables if isinstance(iterable, Sized)]
     return min(lengths, default=None)
 
@@ -434,33 +454,9 @@ def arguments(number: int, item: Any) -> tuple[Any, ...] | Mapping[str, Any]:
     if isinstance(item, Sequence) and not isinstance(item, (str, bytes, bytearray)):
         return tuple(item)
     raise TypeError(
-        f"item {number} of starmap() is a {type(item).__name__}: give a tuple of arguments, or a "
-        "dict of keyword arguments"
+        f"item {number} of starmap() is of type {type(item).__name__}: give a tuple of arguments, "
+        "or a dict of keyword arguments"
     )
-
-
-def shown(
-    groups: Generator[list[T], None, None], total: int | None, label: str | bool
-) -> Generator[list[T], None, None]:
-    """The groups, with a bar on standard error that counts the results in them unless `label` is
-    False; it is the name of the bar if it is a text."""
-    if label is False:
-        return groups
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise ModuleNotFoundError(
-            "a progress bar needs the package `tqdm`: pip install 'gridrpc[progress]'", name="tqdm"
-        ) from None
-
-    def counted() -> Generator[list[T], None, None]:
-        name = None if label is True else label
-        with closing(groups), tqdm(total=total, desc=name) as bar:
-            for group in groups:
-                bar.update(len(group))
-                yield group
-
-    return counted()
 
 
 def _note(error: BaseException, first: int, count: int) -> None:

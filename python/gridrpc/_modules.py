@@ -7,9 +7,10 @@ import inspect
 import keyword
 import math
 import operator
+import os
 from collections import namedtuple
-from collections.abc import Callable
-from itertools import starmap
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native, _tracing
@@ -38,9 +39,12 @@ class ModuleFunction:
     Call it with arguments by position or by name, as its interface lists them. Lengths that are
     dimensions of arrays may be left out. Arrays are contiguous NumPy arrays of the right type;
     INOUT arrays are changed in place. One result is returned as itself, several as a named tuple.
-    `out=`: an array, or several, for the results, in the place of new arrays. If an argument does
+    `out=`: an array, or several, for the results, in place of new arrays. If an argument does
     not fit, ArgumentError is raised before anything is sent.
     """
+
+    #: Whether it says which arguments it takes, and whether its calls may run again.
+    has_interface = True
 
     def __init__(
         self,
@@ -74,9 +78,19 @@ class ModuleFunction:
         return dict(self._grid._modules.all()).get(self.name.partition("/")[0], "")
 
     @property
+    def interface(self) -> str:
+        """Its interface, as JSON."""
+        return self._target.description
+
+    @property
     def has_changed(self) -> bool:
         """Whether its server has refused a call because the interface has changed."""
         return self._target.has_changed
+
+    @property
+    def returned(self) -> list[str]:
+        """Names of its results, in order."""
+        return self._target.returned
 
     @property
     def is_idempotent(self) -> bool:
@@ -92,6 +106,31 @@ class ModuleFunction:
         return described
 
     @functools.cached_property
+    def _input_files(self) -> frozenset[str]:
+        """Names of the parameters that are files whose contents are only read."""
+        of = self.description["parameters"]
+        return frozenset(
+            one["name"] for one in of if one.get("type") == "filename" and one["mode"] == "in"
+        )
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether it has such parameters. Its calls go one by one then."""
+        return bool(self._input_files)
+
+    def files_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[Any]:
+        """The paths of files among its arguments whose contents are only read. Arguments that do
+        not fit have none."""
+        passed = self._target.passed
+        needed = [name for name, may_be_left_out in passed if not may_be_left_out]
+        names = needed if len(args) <= len(needed) else [name for name, _ in passed]
+        for name, value in chain(zip(names, args), kwargs.items()):  # noqa: B905 - may not fit
+            if name in self._input_files:
+                for path in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(path, (str, bytes, os.PathLike)):
+                        yield path
+
+    @functools.cached_property
     def __signature__(self) -> inspect.Signature:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         by_name = inspect.Parameter.KEYWORD_ONLY
@@ -105,13 +144,13 @@ class ModuleFunction:
             for name, may_be_left_out in passed
             if may_be_left_out
         ]
-        if self._target.returned:
+        if self.returned:
             parameters.append(inspect.Parameter("out", by_name, default=None))
         return inspect.Signature(parameters)
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        return describe(self.description, self._target.returned)
+        return describe(self.description, self.returned)
 
     def __call__(
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
@@ -284,6 +323,8 @@ class RemoteObject:
     _name: str
     _on: _native.Reserved
     _closed: bool
+    #: Is called once the object has ended.
+    when_released: Callable[[], object] | None = None
 
     def _reserve(
         self,
@@ -335,6 +376,8 @@ class RemoteObject:
     def _release(self) -> None:
         self._closed = True
         self._grid._native.release(self._on)
+        if self.when_released is not None:
+            self.when_released()
 
     def __enter__(self) -> Self:
         return self

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gridrpc import _native
-from gridrpc._shared import Shape, Shared, describe
+from gridrpc._shared import BlobNumber, Shape, Shared, Version, describe
 
 #: Kinds of NumPy's types of numbers, and those among them that differ between machines.
 _NUMBERS, _OTHERS = "biufc", {"longdouble", "clongdouble", "float128", "complex256"}
@@ -44,7 +44,15 @@ class NamedData:
     def share(
         self, value: Any, name: str, keep: float | None, readers: str | Iterable[str]
     ) -> Shared:
-        _check(name)
+        def version(value: Any) -> Version:
+            return self._stored(value, name, keep, readers)
+
+        return Shared(self._native, version(value), version)
+
+    def _stored(
+        self, value: Any, name: str, keep: float | None, readers: str | Iterable[str]
+    ) -> Version:
+        check_name(name)
         if keep is not None and not 0 < keep < float("inf"):
             raise ValueError(f"keep is {keep!r}: give a positive number of seconds")
         shape, data = _typed(value)
@@ -58,23 +66,23 @@ class NamedData:
             "dims": dims,
             "bytes": data.nbytes,
         }
-        return self._reference(self._store.share(json.dumps(description), data))
+        return self._version(self._store.share(json.dumps(description), data))
 
     def find(self, name: str) -> Shared:
-        _check(name.rpartition("/")[2])
-        return self._reference(self._store.find(name))
+        check_name(name.rpartition("/")[2])
+        return Shared(self._native, self._version(self._store.find(name)))
 
     def remove(self, name: str) -> None:
-        _check(name.rpartition("/")[2])
+        check_name(name.rpartition("/")[2])
         self._store.remove(name)
 
     def names(self) -> list[SharedName]:
         return [_public(described) for described in self._store.all()]
 
-    def _reference(self, described: _Described) -> Shared:
+    def _version(self, described: _Described) -> Version:
         _, _, number, _, _, shape, nbytes = described
         self._store.refer(number)
-        return Shared(self._native, number, shape, [nbytes], nbytes)
+        return Version(BlobNumber(self._native, number), shape, [nbytes], nbytes)
 
 
 def _public(described: _Described) -> SharedName:
@@ -83,7 +91,8 @@ def _public(described: _Described) -> SharedName:
     return SharedName(f"{owner}/{name}", nbytes, dtype, tuple(dims), tuple(readers), until / 1000)
 
 
-def _check(name: str) -> None:
+def check_name(name: str) -> None:
+    """Raise ValueError unless data can have this name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise ValueError(
             f"{name!r} is not a name for shared data: it has up to 64 letters, digits, '_', '-' "

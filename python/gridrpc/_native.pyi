@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Self, TypeVar, final
 
 from typing_extensions import Buffer as Bytes
 
+from gridrpc._dataflow import CallOutput
 from gridrpc._grid import Grid as _PythonGrid
 from gridrpc._profile import Profile
 
@@ -24,6 +25,8 @@ __all__ = [
     "Buffer",
     "Call",
     "CallOptions",
+    "Candidate",
+    "CapturedResult",
     "Daemon",
     "DaemonConnection",
     "Dependency",
@@ -33,10 +36,12 @@ __all__ = [
     "Grid",
     "HeldTask",
     "Items",
+    "Measurements",
     "Modules",
     "NamedData",
+    "OutputCapture",
     "OwnCall",
-    "OwnCalls",
+    "Passed",
     "References",
     "Reserved",
     "Server",
@@ -46,7 +51,6 @@ __all__ = [
     "announced_interface",
     "choose_server",
     "chosen_servers",
-    "core_time",
     "credentials_folder",
     "follow_calls",
     "follow_pipeline",
@@ -59,7 +63,6 @@ __all__ = [
     "name_program",
     "pipeline_figures",
     "plain_bytes",
-    "predicted_time",
     "processors",
     "raised",
     "ranks_environment",
@@ -126,57 +129,48 @@ class Server:
 def credentials_folder() -> Path | None: ...
 def announced_interface(declarations: str) -> tuple[str, str]: ...
 def choose_server(
-    policy: str,
-    call: tuple[float, float, float],
-    servers: list[tuple[float, float, float, float, float, bool, bool, float, float, float]],
-    draw: int,
+    policy: str, call: tuple[float, float, float], servers: list[Candidate], draw: int
 ) -> int | None: ...
-def core_time(
-    call: tuple[float, float, float],
-    server: tuple[float, float, float, float, float, bool, bool, float, float, float],
-) -> float: ...
-def predicted_time(
-    call: tuple[float, float, float],
-    server: tuple[float, float, float, float, float, bool, bool, float, float, float],
-) -> tuple[float, float, float, float]: ...
 def server_candidates(
-    servers: list[
-        tuple[
-            float,
-            float,
-            int,
-            bool,
-            float | None,
-            float | None,
-            float | None,
-            int,
-            int,
-            float,
-            float | None,
-        ]
-    ],
+    servers: list[tuple[float, float, int, bool, float, float, Measurements]],
+    function: str,
     has_cost: bool,
-) -> list[tuple[float, float, float, float, float, bool, bool, float, float, float]]: ...
+    now: float,
+) -> list[Candidate]: ...
+
+@final
+class Candidate:
+    @property
+    def speed(self) -> float: ...
+    @property
+    def load(self) -> float: ...
+    @property
+    def is_measured(self) -> bool: ...
+    def predict(self, call: tuple[float, float, float]) -> tuple[float, float, float, float]: ...
 
 @final
 class Average:
     def __new__(cls) -> Average: ...
     def add(self, value: float) -> None: ...
-    def add_run(self, operations: float, seconds: float, has_cost: bool) -> None: ...
-    def add_queue(self, seconds: float) -> None: ...
-    def add_transfer(self, bytes: float, seconds: float, error: float) -> None: ...
     @property
     def value(self) -> float | None: ...
 
 @final
-class OwnCalls:
-    def __new__(cls) -> OwnCalls: ...
-    @property
-    def count(self) -> int: ...
-    def before(self, at: float) -> int: ...
-    def wait(self, now: float) -> float: ...
-    def begin(self, now: float, seconds: float, cores: int) -> OwnCall: ...
+class Measurements:
+    def __new__(cls) -> Measurements: ...
+    def begin(
+        self, now: float, call: tuple[float, float, float], server: Candidate, cores: int
+    ) -> OwnCall: ...
     def end(self, now: float, call: OwnCall) -> None: ...
+    def learn(
+        self,
+        function: str,
+        stamps: tuple[float, float, float, float, float],
+        moved: tuple[float, float],
+        operations: float,
+        has_cost: bool,
+        error: float,
+    ) -> None: ...
 
 @final
 class OwnCall: ...
@@ -219,6 +213,8 @@ class Function:
     def name(self) -> str: ...
     @property
     def bytes(self) -> int: ...
+    @property
+    def blobs(self) -> list[int]: ...
 
 @final
 class References:
@@ -277,6 +273,12 @@ class Call(Generic[_T]):
     def profile(self) -> Profile: ...
     @property
     def function_name(self) -> str: ...
+    @property
+    def stdout(self) -> str: ...
+    @property
+    def stderr(self) -> str: ...
+    @property
+    def _captured(self) -> CapturedResult | None: ...
     def add_done_callback(self, callback: Callable[[Call[_T]], object]) -> None: ...
     def __await__(self) -> Generator[Any, None, _T]: ...
     def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
@@ -291,12 +293,17 @@ class Call(Generic[_T]):
     @property
     def _waiters(self) -> list[Any]: ...
     def _watch(self, watch: Watch, token: int) -> None: ...
+    def output(self, name: str) -> CallOutput: ...
     def _hold(self) -> Dependency | None: ...
+    def _passed(self, native: Grid, name: str | None = None) -> Any: ...
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
     def _repr_html_(self) -> str: ...
 
 @final
 class Dependency: ...
+
+@final
+class Passed: ...
 
 @final
 class Daemon:
@@ -373,6 +380,7 @@ class Grid:
         *,
         blobs: Sequence[int] = ...,
     ) -> Function: ...
+    def cancel_all(self) -> int: ...
     def submit(
         self,
         owner: _PythonGrid,
@@ -398,6 +406,7 @@ class Grid:
         function: Function,
         references: References | None = None,
     ) -> None: ...
+    def forget(self) -> None: ...
     def target(self, modules: Modules, name: str, server: str | None = None) -> Target: ...
     def methods(
         self, modules: Modules, name: str, server: str | None = None
@@ -475,6 +484,24 @@ class NamedData:
     def remove(self, name: str) -> None: ...
     def all(self) -> list[_Described]: ...
     def refer(self, number: int) -> None: ...
+
+@final
+class CapturedResult:
+    def __new__(cls, value: Any, stdout: str, stderr: str) -> CapturedResult: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def stdout(self) -> str: ...
+    @property
+    def stderr(self) -> str: ...
+    def __reduce__(self) -> tuple[type[CapturedResult], tuple[Any, str, str]]: ...
+
+@final
+class OutputCapture:
+    def __new__(cls) -> OutputCapture: ...
+    @staticmethod
+    def show_at_a_crash() -> None: ...
+    def end(self) -> tuple[str, str]: ...
 
 @final
 class Items:

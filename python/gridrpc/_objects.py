@@ -68,7 +68,7 @@ class PythonObject(RemoteObject):
     def _method(self, name: str) -> RemoteMethod:
         grid = self._grid
         grid._check_process()
-        function = grid._native.register(f"{self._name}.{name}", dumps(Method(name))[0])
+        function = grid._functions.method(f"{self._name}.{name}", Method(name))
         return RemoteMethod(self, name, function, getattr(self._class, name))
 
     def _no_method(self, name: str) -> str:

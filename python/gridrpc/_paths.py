@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 #: What unpickles functions that came by value, with cloudpickle, which takes as long to load as two
-#: workers to start. A spawner that is told of it alone loads it when the first workers are there.
+#: workers to start. A spawner that gets only its name loads it when the first workers are there.
 BY_VALUE = "gridrpc._by_value"
 
 

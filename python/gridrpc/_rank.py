@@ -51,7 +51,7 @@ def _run(call: bytes) -> tuple[str, Any]:
         function, args, kwargs = loads(call)
         result = Wrapped(function).resolved()(*args, **kwargs)
     except BaseException as error:
-        return "raised", _told(error)
+        return "raised", _portable(error)
     finally:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
@@ -60,7 +60,7 @@ def _run(call: bytes) -> tuple[str, Any]:
     return "returned", result if MPI.COMM_WORLD.Get_rank() == 0 else None
 
 
-def _told(error: BaseException) -> BaseException:
+def _portable(error: BaseException) -> BaseException:
     """The error, with where it was raised; as text, if it is none that a worker may pass on."""
     trace = "".join(traceback.format_exception(error))
     if not isinstance(error, Exception):

@@ -1,7 +1,7 @@
 """Functions that run on several ranks of MPI: in the worker, which starts them and talks to them.
 
 Ranks are processes of their own, started once by `mpirun` and kept for the next call that asks for
-as many. Each has a connection to its worker, by which it is told what to call and answers; so ranks
+as many. Each has a connection to its worker for calls and answers; so ranks
 that wait for a call take no processor time, as they would if they waited by MPI. What they say to
 each other is the function's affair.
 """
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 #: Seconds within which all ranks have to be there.
 START_TIME = 120.0
-#: Seconds that other ranks may go on when one has raised an error: they may wait for it for ever.
+#: Seconds that other ranks may continue when one has raised an error: they may wait for it forever.
 GRACE = 1.0
-#: Lines of what ranks write to their standard error that are told with their loss.
+#: Lines of what ranks write to their standard error that are reported with their loss.
 TAIL = 40
 #: What tells the command another place; for hosts where it is not in PATH.
 COMMAND = "GRIDRPC_MPIRUN"
@@ -149,7 +149,7 @@ class _Group:
         assert process.stderr is not None
         for line in process.stderr:
             if self._process is None:
-                # What is told of ranks that this worker has ended is no news.
+                # Messages about ranks that this worker has ended are no news.
                 continue
             text = line.decode(errors="replace")
             self._tail.append(text)
@@ -207,7 +207,7 @@ class _Group:
             if self._reader is not None:
                 self._reader.join(5)
         self.end()
-        which = "" if rank is None else f", of which rank {rank} was the first to end"
+        which = "" if rank is None else f"; rank {rank} ended first"
         ended = ""
         if status is not None:
             ended = f": `{self.command}` ended " + (

@@ -132,6 +132,8 @@ class Captured(NamedTuple):
     references: _native.References | None
     #: Where there are objects that only another pickle can be compared with.
     unchecked: tuple[str, ...]
+    #: Modules that it uses.
+    modules: tuple[str, ...] = ()
 
     def is_current(self, function: Callable[..., Any]) -> bool:
         """Whether nothing that can be compared has changed."""
@@ -171,7 +173,7 @@ def captured_by(function: Callable[..., Any]) -> Captured:
     references = _native.References(
         walk.own, walk.attributes, walk.mappings(), walk.lists, walk.sets, walk.arrays
     )
-    return Captured(references, tuple(walk.unchecked))
+    return Captured(references, tuple(walk.unchecked), tuple(walk.modules))
 
 
 #: Functions whose random generators the user has been warned of.
@@ -194,6 +196,8 @@ class _Walk:
         #: Objects that cannot be compared.
         self.unchecked: dict[str, None] = {}
         self.streams: list[str] = []
+        #: Names of modules that are not installed.
+        self.modules: list[str] = []
         self._seen = {id(root)}
         #: So that no other object gets the identity of one of these.
         self._held: list[Any] = []
@@ -233,6 +237,10 @@ class _Walk:
         elif isinstance(value, ModuleType | BuiltinFunctionType):
             if not _goes_by_name(value):
                 self._unchecked(name)
+            elif isinstance(value, ModuleType) and _may_be_edited(value):
+                # A reload gives it another.
+                self.attributes.append((value, "__spec__", value.__spec__))
+                self.modules.append(value.__name__)
         elif isinstance(kind, EnumMeta):
             self._left.append((name, kind))
         elif (inner := _inner(value)) is not None:
@@ -356,6 +364,12 @@ def _goes_by_name(value: ModuleType | BuiltinFunctionType) -> bool:
     return value.__name__ in sys.modules and value.__name__ not in by_value_modules()
 
 
+def _may_be_edited(module: ModuleType) -> bool:
+    """Whether a module is in a file of the program's own."""
+    file = vars(module).get("__file__")
+    return isinstance(file, str) and not file.startswith((sys.prefix, sys.base_prefix))
+
+
 def _is_plain(value: Any) -> bool:
     """Whether a key, or an element of a set, can be compared without the user's code."""
     kind = type(value)
@@ -418,6 +432,14 @@ def warn_of_stale(function: Callable[..., Any], captured: Captured, size: int) -
         f"`{name_of(function)}` was not pickled again: its pickle has {size / 1e6:.0f} MB, and "
         f"workers use {names} as it was when they first called the function. Pass {names} as an "
         "argument, or share it with `Grid.share`"
+    )
+
+
+def warn_of_edit(module: str, file: str) -> None:
+    """Warn that workers may run the old code of a module."""
+    _warn(
+        f"`{file}` has been changed since workers loaded the module `{module}`, and they may run "
+        f'the old code: call `grid.reload("{module}")`'
     )
 
 

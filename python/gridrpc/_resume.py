@@ -10,7 +10,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from heapq import merge
 from itertools import islice
@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from gridrpc._fingerprint import digest_of, of_function
 from gridrpc._journal import NO_DIGEST, Journal, JournalFile, Stretch
+from gridrpc._modules import ModuleFunction
+from gridrpc._wrapped import result_of
 from gridrpc.errors import JournalError, OutcomeUnknown
 
 
@@ -29,8 +31,9 @@ class _Known(NamedTuple):
 
 
 class Resumed:
-    """Items of a map, their results, and the journal of both. `idempotent`: whether items that may
-    have run before are sent; else OutcomeUnknown takes their place, or what `stand_in` makes of it.
+    """Items of a map, their results, and the journal of both. `single`: items are the only
+    argument. `idempotent`: whether items that may have run before are sent; else OutcomeUnknown
+    takes their place, or what `stand_in` makes of it.
     """
 
     def __init__(
@@ -39,10 +42,16 @@ class Resumed:
         function: str | Callable[..., Any],
         items: Iterator[Any],
         *,
+        single: bool,
         idempotent: bool,
         stand_in: Callable[[BaseException], Any] | None,
     ) -> None:
         self._journal = journal if isinstance(journal, Journal) else Journal(journal)
+        self._single = single
+        #: A function whose items name files: their contents belong to them.
+        self._reader: ModuleFunction | None = None
+        if isinstance(function, ModuleFunction) and function.reads_files:
+            self._reader = function
         self._items = items
         self._stand_in = stand_in
         self._file = JournalFile(self._journal, of_function(function))
@@ -55,6 +64,8 @@ class Resumed:
         self._shifts: list[tuple[int, int]] = [(0, 0)]
         #: Digests of calls under way, by their first item, and how many items they have.
         self._digests: dict[int, tuple[int, bytes]] = {}
+        #: Of the last group: the number of its first item if its results were known.
+        self._given_first: int | None = None
         self.kept = self._file.kept
         if self.kept or unknown:
             self._tell(sum(map(len, unknown)), idempotent)
@@ -80,15 +91,28 @@ class Resumed:
                     f"there are {at + len(taken)} items, but it has results of items up to "
                     f"{stretch.first + stretch.size - 1}"
                 )
-            if stretch.digest != NO_DIGEST and digest_of(taken) != stretch.digest:
+            if stretch.digest != NO_DIGEST and self._digest(taken) != stretch.digest:
                 which = f"{stretch.first}"
                 if stretch.size > 1:
                     which = f"{stretch.first} to {stretch.first + stretch.size - 1}"
-                raise self._changed(f"items {which} are not what they were (the first one is 0)")
+                what = f"items {which}" if self._reader is None else f"items {which} or their files"
+                raise self._changed(f"{what} are not what they were (the first one is 0)")
             at += stretch.size
             self._known.append(_Known(sent, stretch))
             self._shifts.append((sent, at - sent))
         yield from self._items
+
+    def _digest(self, items: list[Any]) -> bytes:
+        return digest_of(items, () if self._reader is None else self._files(self._reader, items))
+
+    def _files(self, reader: ModuleFunction, items: list[Any]) -> Iterator[Any]:
+        for item in items:
+            if self._single:
+                yield from reader.files_of((item,), {})
+            elif isinstance(item, Mapping):
+                yield from reader.files_of((), item)
+            else:
+                yield from reader.files_of(item, {})
 
     def _unknown(self) -> Iterator[Stretch]:
         for gap in self._unsent:
@@ -111,9 +135,11 @@ class Resumed:
                 while self._known and (not ordered or self._known[0].behind < given + len(group)):
                     known = self._known.popleft()
                     upto = max(at, min(known.behind - given, len(group))) if ordered else at
-                    yield group[at:upto]
+                    if upto > at:
+                        yield group[at:upto]
                     at = upto
                     yield self._of(known.stretch)
+                    self._given_first = None
                 given += len(group)
                 yield group[at:]
             while self._known:
@@ -125,6 +151,7 @@ class Resumed:
                 self._file.close()
 
     def _of(self, stretch: Stretch) -> list[Any]:
+        self._given_first = stretch.first
         if stretch.digest != NO_DIGEST:
             return self._file.results(stretch)
         values = []
@@ -132,12 +159,22 @@ class Resumed:
             error = OutcomeUnknown(
                 f"map, item {number} (the first one is 0): it was under way when the last run "
                 "ended, and may have run. Give `idempotent=True` to have such items run again, or "
-                "`return_exceptions=True` to go on without them"
+                "`return_exceptions=True` to continue without them"
             )
             if self._stand_in is None:
                 raise error
             values.append(self._stand_in(error))
         return values
+
+    def numbers(self, sent: range) -> Iterable[int]:
+        """The numbers, among all items, of those of the last group of a map without order."""
+        if self._given_first is None:
+            return map(self.number_of, sent)
+        return range(self._given_first, self._given_first + len(sent))
+
+    def number_of(self, sent: int) -> int:
+        """The number of an item among all, by that among those that are sent."""
+        return next(number for _, _, number in self._places(sent, 1))
 
     # ---- What a `Map` tells, in its numbers
 
@@ -153,19 +190,25 @@ class Resumed:
             done += part
             index += 1
 
-    def sending(self, first: int, count: int) -> None:
+    def sending(self, first: int, items: list[Any]) -> None:
         """These are about to be sent, or fewer."""
-        for _, part, number in self._places(first, count):
+        for _, part, number in self._places(first, len(items)):
             self._file.sent(number, part)
+            if self._reader is not None and len(items) == 1:
+                # A file that changes later has not been sent.
+                self._digests[number] = 1, self._digest(items)
 
     def sent(self, first: int, items: list[Any]) -> None:
         """These are sent."""
+        if self._reader is not None:
+            return
         for at, part, number in self._places(first, len(items)):
             own = items if part == len(items) else items[at : at + part]
             self._digests[number] = part, digest_of(own)
 
     def returned(self, first: int, values: list[Any], items: list[Any] | None) -> None:
         """These have returned. `items`: all of their call, unless it was one item's."""
+        values = [*map(result_of, values)]
         for at, part, number in self._places(first, len(values)):
             count, digest = self._digests.pop(number)
             if part < count:
@@ -175,7 +218,7 @@ class Resumed:
             self._file.returned(number, digest, own)
 
     def failed(self, first: int, count: int) -> None:
-        """These have ended with an error, of which the caller is told."""
+        """These have ended with an error, which the caller gets."""
         for _, part, number in self._places(first, count):
             self._digests.pop(number, None)
             self._file.failed(number, part)

@@ -55,5 +55,5 @@ def retrying(
     whether such a call runs again. Raises TypeError and ValueError for invalid arguments.
     """
     if not callable(fn):
-        raise TypeError(f"a {type(fn).__name__} cannot be called: {fn!r}")
+        raise TypeError(f"an object of type {type(fn).__name__} cannot be called: {fn!r}")
     return Retries(retries, retry_on, backoff).around(fn)  # type: ignore[return-value]

@@ -12,6 +12,7 @@ from gridrpc._options import DEFAULT
 from gridrpc._pickling import MAX_BUFFERS, dumps
 from gridrpc._references import has_state
 from gridrpc._shared import dumps_collecting
+from gridrpc._wrapped import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,8 @@ class MapOptions(NamedTuple):
     stand_in: Callable[[BaseException], Any] | None = None
     #: The ranks of MPI that run each; calls on ranks take one item each, too. 0: no ranks.
     ranks: int = 0
+    #: Whether results are to have the output of their calls beside them, if that is captured.
+    keeps_output: bool = False
 
 
 class Answer(NamedTuple):
@@ -51,6 +54,9 @@ class Sender(Protocol):
 
     def one(self, item: Any) -> Call[Any]:
         """Call the function with one item."""
+
+    def result(self, call: Call[Any]) -> Any:
+        """What `one` came to. Raises what ended the call."""
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         """Call it with the first of the items, and tell how many those are.
@@ -75,6 +81,7 @@ class PythonSender:
         self.sends_singles = not (chunked and changeable)
         self._function = grid._functions.find(function) if self.sends_singles else None
         self._chunked = grid._functions.find_chunked(function) if chunked else None
+        self._captures = grid._captures
         self.costs = Costs() if self._chunked is None else grid._functions.costs(self._chunked)
 
     def one(self, item: Any) -> Call[Any]:
@@ -84,6 +91,10 @@ class PythonSender:
             return grid._native.submit(grid, self._function, (), dict(item), options.call)
         args = (item,) if options.single else item
         return grid._native.submit(grid, self._function, args, {}, options.call)
+
+    def result(self, call: Call[Any]) -> Any:
+        value = call.result()
+        return (call._captured or value) if self._options.keeps_output else value
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         assert self._chunked is not None, "all items go alone otherwise"
@@ -126,6 +137,12 @@ class PythonSender:
         return *dumps(args), []
 
     def answer(self, call: Call[Any]) -> Answer:
+        values, error = self._answer(call)
+        if self._captures and not self._options.keeps_output:
+            values = [*map(result_of, values)]
+        return Answer(values, error)
+
+    def _answer(self, call: Call[Any]) -> Answer:
         error: BaseException | None = None
         try:
             came = call.result()
@@ -188,6 +205,9 @@ class ModuleSender:
         return self._function.submit_on(
             self._grid, args, kwargs, options.call, ranks=options.ranks, has_span=False
         )
+
+    def result(self, call: Call[Any]) -> Any:
+        return call.result()
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         options = self._options

@@ -115,6 +115,10 @@ class GridStats:
     """Calls that have been sent to a worker and have not ended."""
     losses: int
     """Workers that were lost."""
+    results_moved: int
+    """Results that went from one host to another as arguments, or are on the way."""
+    results_not_moved: int
+    """Results that could not, and went through the client."""
     calls: CallCounts
     """All calls."""
     functions: tuple[FunctionStats, ...]

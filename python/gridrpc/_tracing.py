@@ -28,7 +28,7 @@ def is_used() -> bool:
 def in_current_span(options: CallOptions) -> CallOptions:
     """Options of calls that belong to the current span of the program, if there is one."""
     span = sys.modules[_TRACE].get_current_span()
-    return _within(span, options)
+    return _with_span(span, options)
 
 
 def submitted(
@@ -37,7 +37,7 @@ def submitted(
     """Submit a call in a span of kind CLIENT, which ends with the call."""
     span = _begin(function)
     try:
-        call = submit(_within(span, options))
+        call = submit(_with_span(span, options))
     except BaseException as error:
         _end(span, error)
         raise
@@ -52,7 +52,7 @@ def called(function: object, options: CallOptions, call: Callable[[CallOptions],
     """Make a call and wait for its result, in a span of kind CLIENT."""
     span = _begin(function)
     try:
-        result = call(_within(span, options))
+        result = call(_with_span(span, options))
     except BaseException as error:
         _end(span, error)
         raise
@@ -71,7 +71,7 @@ def _begin(function: object) -> Any:
     return tracer.start_span(name, kind=trace.SpanKind.CLIENT, attributes=attributes)
 
 
-def _within(span: Any, options: CallOptions) -> CallOptions:
+def _with_span(span: Any, options: CallOptions) -> CallOptions:
     context = span.get_span_context()
     if not context.is_valid:
         return options

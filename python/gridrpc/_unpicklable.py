@@ -43,7 +43,7 @@ HINTS = {
 
 def explain(value: object, error: BaseException) -> None:
     """Add to an error of pickling where in `value` it came from, and what to do."""
-    path, culprit = _found(value)
+    path, culprit = _search(value)
     for awaitable in (culprit, value):
         if isinstance(awaitable, CoroutineType):
             awaitable.close()  # nobody will await it, and Python would say so
@@ -59,7 +59,7 @@ def explain(value: object, error: BaseException) -> None:
             error.add_note(f"gridrpc: {text}")
 
 
-def _found(value: Any) -> tuple[list[str], Any]:
+def _search(value: Any) -> tuple[list[str], Any]:
     """The steps to what cannot be pickled, and this object, as far as there is time to find it."""
     until = monotonic() + LONGEST
     path: list[str] = []

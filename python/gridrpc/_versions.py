@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-#: The environment variable by which workers on other hosts are told the client's versions.
-TOLD = "GRIDRPC_CLIENT"
+#: The environment variable that gives workers on other hosts the client's versions.
+CLIENT_VERSIONS = "GRIDRPC_CLIENT"
 #: Packages whose pickles another version may not read.
 PACKAGES = ("gridrpc", "numpy", "cloudpickle")
 
 
 def described() -> str:
-    """The versions of this process, as they are told: "python 3.11.7;numpy 2.1.0"."""
+    """The versions of this process, in the form that workers get: "python 3.11.7;numpy 2.1.0"."""
     own = {"python": ".".join(map(str, sys.version_info[:3])), **_packages()}
     return ";".join(f"{name} {version}" for name, version in own.items())
 
@@ -21,9 +21,9 @@ def check() -> None:
     """In a worker's process on another host: compare the client's versions with the own ones.
 
     Another minor version of Python ends this process, since it may not read the client's functions;
-    packages that differ are told in one line, for many programs do not care.
+    packages that differ are listed in one line, for many programs do not care.
     """
-    told = os.environ.pop(TOLD, "")
+    told = os.environ.pop(CLIENT_VERSIONS, "")
     theirs = dict(one.split(" ", 1) for one in told.split(";") if " " in one)
     python = theirs.pop("python", None)
     if python is None:

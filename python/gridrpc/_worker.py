@@ -16,7 +16,7 @@ from gridrpc._chunks import describe
 from gridrpc._frozen import SPAWNER
 from gridrpc._paths import BY_VALUE, from_the_wire
 from gridrpc._pickling import dumps
-from gridrpc._versions import TOLD, check
+from gridrpc._versions import CLIENT_VERSIONS, check
 from gridrpc._wrapped import runnable
 
 TYPE_CHECKING = False  # as in `__init__`
@@ -37,7 +37,7 @@ def main() -> None:
     # Programs that functions start are no spawners.
     os.environ.pop(SPAWNER, None)
     # On another host, the client is another installation.
-    if TOLD in os.environ:
+    if CLIENT_VERSIONS in os.environ:
         check()
     # As `launch` sets it.
     initializer = os.environ.pop("GRIDRPC_INITIALIZER", None)
@@ -185,11 +185,25 @@ def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
 places: list[str] = []
 
 
-def find_in(function: str | bytes, added: list[str]) -> Callable[..., Any]:
-    """The function of that name, or in that pickle, with more places for modules."""
+#: Modules that clients have had reloaded, each with the text of the last time.
+reloaded: dict[str, str] = {}
+
+
+def find_in(function: str | bytes, added: list[str], reloads: dict[str, str]) -> Callable[..., Any]:
+    """The function of that name, or in that pickle, with more places for modules, and with those
+    modules reloaded."""
     new = [place for place in added if place not in sys.path]
     sys.path.extend(new)
     places.extend(new)
+    for name, which in reloads.items():
+        if reloaded.get(name) != which:
+            module = sys.modules.get(name)
+            if module is not None:
+                importlib.invalidate_caches()
+                importlib.reload(module)
+            # The last one stays the last one.
+            reloaded.pop(name, None)
+            reloaded[name] = which
     if isinstance(function, str):
         return find_named(function)
     return loads(function)  # type: ignore[no-any-return]
@@ -208,7 +222,7 @@ def find_named(name: str) -> Callable[..., Any]:
             "client did when it opened the grid"
         ) from error
     if not callable(target):
-        raise _function_not_found(f"`{name}` is a {type(target).__name__}, not a function")
+        raise _function_not_found(f"`{name}` is of type {type(target).__name__}, not a function")
     return target  # type: ignore[no-any-return]
 
 
@@ -220,7 +234,7 @@ def _function_not_found(message: str) -> Exception:
 
 
 def _raise(worker: _native.Worker, started: int, ended: int, error: BaseException) -> None:
-    """Answer with an error; as much of it as can be told."""
+    """Answer with an error, or as much of it as can be sent."""
     worker.raised(started, ended, *describe(error))
 
 

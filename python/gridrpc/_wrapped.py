@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MethodType
+
+from gridrpc import _native
 
 TYPE_CHECKING = False  # as in `__init__`
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
+
+    from numpy.random import BitGenerator
 
 #: The longest pause before another attempt, seconds.
 LONGEST_PAUSE = 60.0
@@ -42,9 +49,145 @@ class Wrapped:
 class Spread(Wrapped):
     """Calls a function with the arguments that an item holds, as `starmap` does."""
 
-    def __call__(self, item: Any) -> Any:
+    def __call__(self, *args: Any) -> Any:
         function = self.resolved()
-        return function(**item) if isinstance(item, Mapping) else function(*item)
+        *first, item = args
+        return function(*first, **item) if isinstance(item, Mapping) else function(*first, *item)
+
+
+class InEnvironment(Wrapped):
+    """Calls a function with some environment variables, in a folder."""
+
+    def __init__(
+        self, function: str | Callable[..., Any], variables: dict[str, str | None], cwd: str
+    ) -> None:
+        """`variables`: None unsets one; `cwd`: empty: where the worker is."""
+        super().__init__(function)
+        self.variables = variables
+        self.cwd = cwd
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.resolved()
+        # Also if the folder has been moved or removed.
+        here = os.open(".", os.O_PATH | os.O_DIRECTORY)
+        before = {name: os.environ.get(name) for name in self.variables}
+        try:
+            if self.cwd:
+                os.chdir(self.cwd)
+            _set_variables(self.variables)
+            return function(*args, **kwargs)
+        finally:
+            _set_variables(before)
+            try:
+                os.fchdir(here)
+            finally:
+                os.close(here)
+
+
+def _set_variables(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+class Seeded(Wrapped):
+    """Calls a function with a NumPy generator that follows from a seed and an item's number."""
+
+    def __init__(
+        self,
+        function: str | Callable[..., Any],
+        entropy: int | Sequence[int],
+        spawn_key: tuple[int, ...],
+        pool_size: int,
+        kind: type[BitGenerator],
+    ) -> None:
+        """`kind`: of the generators; the others are those of a `SeedSequence`."""
+        super().__init__(function)
+        self.entropy = entropy
+        self.spawn_key = spawn_key
+        self.pool_size = pool_size
+        self.kind = kind
+
+    def __call__(self, number: int, /, *args: Any, **kwargs: Any) -> Any:
+        from numpy.random import Generator, SeedSequence
+
+        key = (*self.spawn_key, number)
+        seed = SeedSequence(self.entropy, spawn_key=key, pool_size=self.pool_size)
+        return self.resolved()(*args, rng=Generator(self.kind(seed)), **kwargs)
+
+
+class Capturing(Wrapped):
+    """Calls a function, and gives with its result what it has written to standard output and error,
+    as do C code and child processes."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.resolved()
+        _show_crashes()
+        _flush()
+        capture = _native.OutputCapture()
+        try:
+            value = function(*args, **kwargs)
+        except SystemExit:
+            # The worker ends: nobody will get it otherwise.
+            for stream, text in zip((sys.stdout, sys.stderr), _end(capture), strict=True):
+                if stream is not None:
+                    stream.write(text)
+            raise
+        except BaseException as error:
+            stdout, stderr = _end(capture)
+            _raised[:] = [(error, stdout, stderr)]
+            raise
+        return _native.CapturedResult(value, *_end(capture))
+
+
+#: The error that has ended the last captured call, and the output of that call.
+_raised: list[tuple[BaseException, str, str]] = []
+#: Where standard error leads without a capture, for reports of crashes.
+_crash_reports: list[int] = []
+
+
+def output_before(error: BaseException) -> tuple[str, str] | None:
+    """What the call that this error has ended wrote to standard output and error, once."""
+    while _raised:
+        raised, stdout, stderr = _raised.pop()
+        if raised is error:
+            return stdout, stderr
+    return None
+
+
+def result_of(value: Any) -> Any:
+    """What a function returned, without its output."""
+    return value.value if type(value) is _native.CapturedResult else value
+
+
+def _end(capture: _native.OutputCapture) -> tuple[str, str]:
+    _flush()
+    return capture.end()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        # None: the client had it closed. A function may have put anything into the place of others.
+        with suppress(Exception):
+            if stream is not None:
+                stream.flush()
+
+
+def _show_crashes() -> None:
+    """Have a crash show its Python line and its output, which the capture would end with it."""
+    if _crash_reports:
+        return
+    import faulthandler
+
+    _crash_reports.append(os.dup(2))
+    is_enabled = faulthandler.is_enabled()
+    # It comes first, and calls what was there before it.
+    faulthandler.disable()
+    _native.OutputCapture.show_at_a_crash()
+    if is_enabled:
+        faulthandler.enable(_crash_reports[0])
 
 
 class Retrying(Wrapped):
@@ -82,17 +225,17 @@ class Retrying(Wrapped):
 class Located:
     """Pickles as a function that workers look for in further places, or unpickle with them.
 
-    `function`: its name, "module/function", or its pickle; `places`: folders for `sys.path`.
+    `function`: its name, "module/function", or its pickle; `places`: folders for `sys.path`;
+    `reloads`: modules that workers have to load again, each with a text that is another each time.
     """
 
-    def __init__(self, function: str | bytes, places: list[str]) -> None:
-        self._function = function
-        self._places = places
+    def __init__(self, function: str | bytes, places: list[str], reloads: dict[str, str]) -> None:
+        self._parts = function, places, reloads
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str | bytes, list[str]]]:
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         from gridrpc._worker import find_in
 
-        return find_in, (self._function, self._places)
+        return find_in, self._parts
 
 
 def runnable(function: Any) -> Any:
@@ -115,7 +258,7 @@ def check_kind(function: Any) -> None:
     if _kind_of(function) & CO_GENERATORS:
         raise TypeError(
             f"`{name_of(function)}` is a generator function, and a generator cannot leave its "
-            "process: return a list instead"
+            "process: take its parts by `Grid.stream`, or return a list instead"
         )
 
 

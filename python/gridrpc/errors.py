@@ -64,7 +64,7 @@ class InterfaceChanged(GridError, LookupError):
 
 
 class LimitReached(GridError, RuntimeError):
-    """A server refuses the call, as a limit of its user is reached. The message names the limit."""
+    """A limit is reached, of a user on a server or of nested calls. The message names the limit."""
 
 
 class NotPermitted(GridError, PermissionError):
@@ -100,6 +100,14 @@ class JournalError(GridError):
 
 class OutcomeUnknown(GridError):
     """An item was under way when an earlier run of the program ended: it may have run or not."""
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C has ended a sweep. `table`: the table with the outcome of each row until then."""
+
+    def __init__(self, message: str, table: Any) -> None:
+        super().__init__(message)
+        self.table = table
 
 
 class SessionError(GridError):
@@ -168,8 +176,8 @@ class RemoteTraceback(Exception):
 class CapturedStateWarning(UserWarning):
     """A function refers to an object that workers have a copy of, and the copy may be a mistake.
 
-    It is too large to be compared each time and may have changed, or it is a random generator.
-    All copies of a generator return the same numbers.
+    It is too large to be compared each time and may have changed; or it is a random generator, all
+    copies of which return the same numbers; or it is a module whose file has been edited.
     """
 
 

@@ -115,7 +115,7 @@ class GridrpcBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             error = call.exception()
             batch = self._calls.pop(call, None)
             if isinstance(error, GridError) and batch is not None:
-                error.add_note(_told(batch))
+                error.add_note(_describe(batch))
             if callback is not None:
                 callback(call)
 
@@ -179,7 +179,7 @@ def _run(batch: Callable[[], Any]) -> Any:
     return batch()
 
 
-def _told(batch: Any) -> str:
+def _describe(batch: Any) -> str:
     """Which functions a batch runs, for people."""
     functions = (task[0] for task in getattr(batch, "items", ()))
     names = sorted({getattr(one, "__qualname__", type(one).__name__) for one in functions})

@@ -97,7 +97,7 @@ class Disk:
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Disk]:
-    """A file system of so many bytes, such as `4k`, in the place of a folder."""
+    """A file system of so many bytes, such as `4k`, in place of a folder."""
     folder.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", str(folder)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
@@ -110,7 +110,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Disk]:
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[None]:
-    """A file system without room in the place of a folder."""
+    """A file system without room in place of a folder."""
     with small_disk(folder, "4k") as disk:
         disk.fill()
         yield
@@ -384,13 +384,19 @@ sys.stdin.read()
 """
 
 
-def start_client(folder: Path, *tables: str) -> subprocess.Popen[str]:
-    """A program whose grid has these servers, and has worked already; it stays."""
+@contextmanager
+def start_client(folder: Path, *tables: str) -> Iterator[subprocess.Popen[str]]:
+    """A program whose grid has these servers, and has worked already; it stays until it is ended,
+    at the latest here: it would ask for its jobs again."""
     (folder / "grid.toml").write_text("\n".join(tables))
     process = start_script(folder, _CLIENT)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "works\n"
-    return process
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "works\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait(LONG)
 
 
 def node() -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -64,6 +66,17 @@ def compile_idl(tmp_path_factory: pytest.TempPathFactory) -> CompileIdl:
         return compiled[source]
 
     return compile_idl
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that all users can enter, with the program."""
+    with TemporaryDirectory(dir="/tmp", prefix="gridrpc-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copy(PROGRAM.resolve(), folder / "gridrpc")
+        (folder / "gridrpc").chmod(0o755)
+        yield folder
 
 
 KINDS = [("native", "unix"), ("native", "tcp"), ("python", "unix"), ("python", "tcp")]

@@ -1,4 +1,4 @@
-"""CPython's own tests of process pools, run with `gridrpc.Executor` in the place of the pool.
+"""CPython's own tests of process pools, run with `gridrpc.Executor` in place of the pool.
 
 A program of its own: PYTHONPATH has to name a folder whose package `test` is CPython's. Writes, as
 JSON, what became of each test into the file that its first argument names.

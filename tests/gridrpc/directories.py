@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -111,15 +112,17 @@ class Site:
         workers: int = 1,
         more: str = "",
         is_listed: bool = True,
+        python: str = "",
     ) -> Server:
-        """A server that the directories list."""
+        """A server that the directories list. `python`: tables of packages in Python."""
         folder = self.folder / name
         folder.mkdir()
         urls = [one.url for one in directories or [self.directory]]
+        interpreter = f"python = '{sys.executable}'\n" if python else ""
         config = (
-            f"[workers]\ncount = {workers}\n[modules]\nfiles = ['{module}']\n"
+            f"[workers]\ncount = {workers}\n{interpreter}[modules]\nfiles = ['{module}']\n"
             f"[directory]\nurls = {urls}\naddress = '127.0.0.1'\ncredentials = '{self.user}'\n"
-            f"interval = 0.3\n{more}"
+            f"interval = 0.3\n{more}{python}"
         )
         places = directories or [self.directory]
         count = self.offers if is_listed else lambda one: len(self.servers(one))
@@ -146,9 +149,12 @@ class Site:
         listed = json.loads(self.command("list", "--json", directory=directory))
         return sum(len(one["servers"]) for one in listed if one["name"] == "where/scale")
 
-    def grid(self, *directories: DirectoryProcess, **options: Any) -> gridrpc.Grid:
-        """A grid that chooses among the servers."""
-        urls = [f"{one.url}?credentials={self.user}" for one in directories or [self.directory]]
+    def grid(
+        self, *directories: DirectoryProcess, trusted: bool = False, **options: Any
+    ) -> gridrpc.Grid:
+        """A grid that chooses among the servers. `trusted`: results may be pickles."""
+        added = f"credentials={self.user}{'&trusted=true' if trusted else ''}"
+        urls = [f"{one.url}?{added}" for one in directories or [self.directory]]
         grid = gridrpc.Grid(directory=urls, **options)
         self.stack.callback(grid.close)
         return grid

@@ -1,4 +1,4 @@
-"""An agent that lies: `python hostile.py LIE FOLDER ...`, in the place of `gridrpc agent`.
+"""An agent that lies: `python hostile.py LIE FOLDER ...`, in place of `gridrpc agent`.
 
 It answers each call with the lie, and writes down in FOLDER what it was sent. Run by the launcher
 "local", with `prefix` and without encryption.
@@ -122,7 +122,7 @@ class Agent:
 
     def submit(self, call: bytes, function: bytes) -> None:
         """Asks for a call as a running function does."""
-        asked = texts("pickled", "evil", "", "0", "0")
+        asked = texts("pickled", "evil", "", "0", "0", "")
         arguments = pickle.dumps(((), {}))
         request = struct.pack("<H", 0xFFFF) + sections(asked, function, arguments)
         self.send(CALLBACK, call + request)

@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gridbench_testbed.daemons import rest_from
+
 #: Bound on any wait: only a hang takes so long.
 LONG = 60.0
 
@@ -52,11 +54,13 @@ def start_script(folder: Path, source: str) -> subprocess.Popen[str]:
 def until(condition: Callable[[], bool], seconds: float = LONG) -> bool:
     """Wait for something to become true. Returns whether it did."""
     end = time.monotonic() + seconds
-    while not condition():
+    while True:
+        asked = time.monotonic()
+        if condition():
+            return True
         if time.monotonic() > end:
             return False
-        time.sleep(0.005)
-    return True
+        rest_from(asked, 0.005)
 
 
 def descendants(pid: int | None = None) -> set[int]:

@@ -46,6 +46,12 @@ def nap(seconds: float, value: Any = None) -> Any:
     return value
 
 
+def nap_on_host(value: int, scale: int) -> dict[str, Any]:
+    """A result, and the node of a batch system that has computed it."""
+    time.sleep(0.01)
+    return {"result": scale * value, "host": os.environ.get("SLURMD_NODENAME")}
+
+
 def touch(file: str) -> None:
     Path(file).touch()
 
@@ -85,7 +91,7 @@ def tell_host_and_wait(started: str, files: list[str], value: Any = None) -> Any
 
 
 def count_and(file: str, what: str) -> int:
-    """Notes in a file that it ran, then does what it is told; returns how often it ran."""
+    """Log the call in a file, perform the action, and return the number of calls so far."""
     with open(file, "a", encoding="ascii") as notes:
         notes.write("x")
     count = Path(file).stat().st_size
@@ -473,3 +479,20 @@ def end_once(file: str) -> int:
         touch(file)
         os.kill(os.getpid(), signal.SIGKILL)
     return os.getpid()
+
+
+def chaotic(number: int, notes: str | None = None, gate: str | None = None) -> tuple[int, Any]:
+    """Numbers in which each bit counts. Leaves a note that it has begun; on this machine it waits
+    for the gate."""
+    import numpy as np
+
+    if notes is not None:
+        cluster = os.environ.get("CLUSTER", "here")
+        Path(notes, f"{cluster}.{number}.{os.getpid()}").touch()
+        time.sleep(0.02)
+        while cluster == "here" and gate is not None and not Path(gate).exists():
+            time.sleep(0.01)
+    values = np.linspace(0.1, 0.9, 1000) + number / 1e6
+    for _ in range(100):
+        values = 3.99 * values * (1 - values)
+    return number, values

@@ -25,7 +25,7 @@ FUNCTION, REPLY, FAILURE, GOODBYE = 3, 6, 7, 12
 JOIN, SERVE, WORKERS, HOST_CALL, ENDED, PING, PONG = 48, 49, 50, 51, 52, 56, 57
 #: First bytes of a server over TLS to a client that it admits.
 ADMITTED = b"gridrpc1"
-#: In the place of a reserved worker: any.
+#: In place of a reserved worker: any.
 ANY = 0xFFFF_FFFF
 #: Stamps of an answer, without its leases: what stands between the call and these.
 STAMPS = 5 * 8 + 3 * 4
@@ -342,7 +342,7 @@ def frame(kind: int, body: bytes) -> bytes:
 
 
 class Wire:
-    """A client that speaks the wire format by itself: docs/wire-format.md."""
+    """A client that speaks the wire format by itself: docs/developers/wire-format.md."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.settimeout(LONG)

@@ -31,7 +31,7 @@ def test_results_of_map(grid: Grid, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_the_loop_goes_on_meanwhile(grid: Grid, ordered: bool) -> None:
+def test_the_loop_continues_meanwhile(grid: Grid, ordered: bool) -> None:
     async def work() -> int:
         stop = asyncio.Event()
         others = asyncio.create_task(ticks(stop))

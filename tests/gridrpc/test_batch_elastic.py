@@ -36,7 +36,7 @@ def states(grid: Grid) -> list[str]:
     return [host.state for host in grid.hosts()]
 
 
-def test_nodes_are_asked_for_while_calls_wait_and_given_back(
+def test_nodes_are_requested_while_calls_wait_and_given_back(
     site: QueueSite, tmp_path: Path
 ) -> None:
     with site.grid(tmp_path, nodes="0-3", workers=1, idle=1) as grid:

@@ -53,19 +53,19 @@ def worker_processes(site: QueueSite) -> list[psutil.Process]:
 
 
 def test_a_scheduler_is_silent_for_some_time(site: QueueSite, tmp_path: Path) -> None:
-    """Calls go on. What is asked for comes when it answers, and what is left is cancelled then."""
+    """Calls continue. Requested jobs come when it answers, and the rest is cancelled then."""
     folders = [tmp_path / name for name in ("working", "killed", "closed", "new")]
     for folder in folders:
         folder.mkdir()
     working, killed, closed, new = folders
     with site.full_grid(working, nodes=3, workers=1) as grid, ExitStack() as others:
         victim, *_ = site.agents()
-        client = start_client(killed, site.server(nodes=1, workers=1))
+        client = others.enter_context(start_client(killed, site.server(nodes=1, workers=1)))
         with site.full_grid(closed, nodes=1, workers=1, stop_timeout=1) as leaving:
             end = time.monotonic() + SILENCE[site.launcher]
             with site.frozen_scheduler():
                 client.kill()
-                client.communicate()
+                client.communicate(timeout=LONG)
                 leaving.close()
                 (new / "grid.toml").write_text(site.server(nodes=1, workers=1))
                 late = others.enter_context(opened(config=new / "grid.toml"))
@@ -82,7 +82,7 @@ def test_a_scheduler_is_silent_for_some_time(site: QueueSite, tmp_path: Path) ->
         assert late.submit(remote.add, 1, 1).result(LONG) == 2
 
 
-def test_a_scheduler_that_does_not_answer_before_the_time_is_over_is_told(
+def test_a_scheduler_that_does_not_answer_before_the_time_is_over_is_reported(
     site: QueueSite, tmp_path: Path
 ) -> None:
     keys = {"workers": 1, "start_timeout": 3, "stop_timeout": 1}
@@ -94,7 +94,7 @@ def test_a_scheduler_that_does_not_answer_before_the_time_is_over_is_told(
         assert "firewall" not in str(caught.value)
 
 
-def test_a_scheduler_is_started_anew_while_jobs_run_and_wait(
+def test_a_scheduler_is_started_again_while_jobs_run_and_wait(
     site: QueueSite, tmp_path: Path
 ) -> None:
     waiting = tmp_path / "waiting"
@@ -165,7 +165,7 @@ def test_an_agent_that_fails_takes_no_other_with_it_and_comes_back(
         assert grid.workers == 3
 
 
-def test_a_shared_folder_that_is_full_is_told(site: QueueSite, tmp_path: Path) -> None:
+def test_a_shared_folder_that_is_full_is_reported(site: QueueSite, tmp_path: Path) -> None:
     folder = tmp_path / "full"
     with batches.full_disk(folder), site.grid(tmp_path, staging=str(folder)) as grid:
         with pytest.raises(StartError) as caught:

@@ -14,7 +14,7 @@ from gridrpc import StartError
 from processes import LONG, until
 
 pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
-TOLD = {
+REPORTED = {
     "slurm": ["the disk on which its controller keeps jobs (`StateSaveLocation`"],
     "gridengine": ["No space left on device; the disk on which its master keeps jobs is full"],
     "htcondor": ["HTCondor does not answer", "its scheduler could not keep it"],
@@ -68,7 +68,7 @@ def answers(site: QueueSite) -> bool:
     return True
 
 
-def test_a_queue_that_cannot_be_kept_is_told_and_jobs_go_on(
+def test_a_queue_that_cannot_be_kept_is_reported_and_jobs_continue(
     site: QueueSite, disk: Disk, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
@@ -79,7 +79,7 @@ def test_a_queue_that_cannot_be_kept_is_told_and_jobs_go_on(
         with site.grid(other, nodes=1, workers=1, **LARGE[site.launcher]) as refused:
             told = refused.submit(remote.add, 1, 1).exception(LONG)
         assert isinstance(told, StartError)
-        assert any(words in str(told) for words in TOLD[site.launcher])
+        assert any(words in str(told) for words in REPORTED[site.launcher])
         calls = [grid.submit(remote.add, n, n) for n in range(100)]
         assert len(work.let_go()) == 1
         assert [call.result(LONG) for call in calls] == [2 * n for n in range(100)]

@@ -25,7 +25,7 @@ DIFFERENT = {
     "ProcessPoolExecutorTest.test_idle_process_reuse_one": "all workers start at once",
     "ProcessPoolExecutorTest.test_idle_process_reuse_multiple": "all workers start at once",
     "ProcessPoolExecutorTest.test_killed_child": (
-        "the call that was running fails as the test wants it; but the executor goes on"
+        "the call that was running fails as the test wants it; but the executor continues"
     ),
     "ProcessPoolExecutorTest.test_traceback": (
         "the cause has the traceback, but is not of a private class of the standard library"

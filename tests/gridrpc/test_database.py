@@ -172,7 +172,7 @@ def test_files_have_what_the_database_has(grid: gridrpc.Grid) -> None:
     np.testing.assert_array_equal(query_files(grid, select, ["south"])["strike"], strikes["strike"])
 
 
-def test_a_file_that_changes_is_read_anew(grid: gridrpc.Grid, folder: Path) -> None:
+def test_a_file_that_changes_is_read_again(grid: gridrpc.Grid, folder: Path) -> None:
     new = folder / "files/new.csv"
     new.write_text("a\n1\n")
     assert [query_files(grid, "FROM 'new.csv'")["a"].tolist() for _ in range(2)] == [[1], [1]]
@@ -326,7 +326,7 @@ def test_each_worker_has_one_connection(grid: gridrpc.Grid, postgres: gfarm.Post
     assert int(connected) <= 2
 
 
-def test_a_lost_connection_is_made_anew(grid: gridrpc.Grid, postgres: gfarm.Postgres) -> None:
+def test_a_lost_connection_is_made_again(grid: gridrpc.Grid, postgres: gfarm.Postgres) -> None:
     end_all = (
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
         " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"

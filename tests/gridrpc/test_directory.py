@@ -100,7 +100,7 @@ def test_a_call_goes_to_some_server_without_its_name(site: Site, where: Path) ->
     assert {host.state for host in grid.hosts()} == {"ready"}
     with pytest.raises(gridrpc.FunctionNotFound, match="similar names: `where/scale`"):
         grid.function("where/scales")
-    with pytest.raises(TypeError, match="only calls functions of compiled modules"):
+    with pytest.raises(TypeError, match="calls functions that servers offer"):
         grid.submit(len, "abc")
 
 
@@ -115,8 +115,9 @@ def test_policies(site: Site, where: Path) -> None:
 
     own = site.grid(policy=last).function("where/parent")
     assert len({int(own(4)[0]) for _ in range(4)}) == 1
-    idle = (1.0, 0.0, 1.0, 1.0, 0.0, False, True, 0.0, 0.0, 0.0)
-    assert {_native.choose_server(name, (1, 1, 1), [idle], 0) for name in POLICIES} == {0}
+    known = [(1.0, 0.0, 1, False, 0.0, 0.0, _native.Measurements())]
+    idle = _native.server_candidates(known, "where/parent", True, 0.0)
+    assert {_native.choose_server(name, (1, 1, 1), idle, 0) for name in POLICIES} == {0}
     with pytest.raises(gridrpc.ConfigError, match="least-time"):
         site.grid(policy="fastest")
     with pytest.raises(gridrpc.ConfigError, match="no `workers`"):
@@ -169,8 +170,11 @@ def test_calls_go_where_shared_data_is(site: Site, compile_idl: CompileIdl) -> N
         grid.share({"a": 1})
     named = grid.share(x, name="x")
     assert total(named)[0] == 0
+    found = grid.shared("x")
+    assert total(found)[0] == 0
+    assert [sums[0] for sums, _ in grid.map(total, [found] * 5)] == [0] * 5
     with pytest.raises(TypeError, match="open a grid with one server"):
-        grid.shared("x")
+        grid.unshare("x")
     with gridrpc.Grid(workers=1) as here, pytest.raises(TypeError, match="an argument by itself"):
         here.submit(len, shared).result()
     # What has no name ends with the grid.

@@ -38,7 +38,7 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 
 
 def look(*urls: str) -> tuple[bool, list[dict[str, Any]]]:
-    """Whether all is well, and what is told of each host."""
+    """Whether all is well, and the report on each host."""
     ran = run("--json", *urls)
     told = json.loads(ran.stdout)
     assert told["well"] == (ran.returncode == 0), ran.stderr
@@ -187,7 +187,7 @@ def test_a_folder_for_programs_that_others_can_write_to(tmp_path: Path) -> None:
     assert "mode 0777" in faults(host)["staging"]
 
 
-def test_what_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_looked_at_is_reported(tmp_path: Path) -> None:
     ran = run(cwd=tmp_path)
     assert ran.returncode == 1
     assert "there is nothing to look at" in ran.stderr

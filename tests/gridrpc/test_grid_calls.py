@@ -263,7 +263,7 @@ def test_await_and_gather(grid: Grid) -> None:
         assert asyncio.run(work()) == list(range(200))
 
 
-def test_the_loop_goes_on_while_a_call_is_awaited(lone_grid: Grid, tmp_path: Path) -> None:
+def test_the_loop_continues_while_a_call_is_awaited(lone_grid: Grid, tmp_path: Path) -> None:
     async def work() -> Any:
         call, gate = occupied(lone_grid, tmp_path)
 

@@ -132,7 +132,7 @@ def test_modules_are_loaded_once_for_all_workers() -> None:
         assert not grid.submit(loaded).result(60)
 
 
-def test_a_module_that_does_not_load_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_module_that_does_not_load_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     with Grid(workers=1, preload=["no_such_module"]) as grid:
         assert grid.submit(pow, 2, 3).result(60) == 8
     assert "could not prepare `no_such_module`" in capfd.readouterr().err
@@ -169,7 +169,7 @@ def test_workers_behind_an_agent(transport: Any) -> None:
     ],
     ids=["no file", "no servers", "several", "another"],
 )
-def test_a_script_whose_server_is_not_known_is_told(
+def test_a_script_whose_server_is_not_known_is_reported(
     tmp_path: Path, text: str | None, arguments: list[str], words: str
 ) -> None:
     if text is not None:
@@ -230,16 +230,16 @@ def test_threads_of_workers_follow_the_processors_and_what_is_set(tmp_path: Path
             if name.endswith("_THREADS"):
                 del os.environ[name]
         import gridrpc
-        def told():
+        def describe():
             names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
             return [os.environ.get(name) for name in names]
         share = str(max(1, len(os.sched_getaffinity(0)) // 2))
         for server in ({"workers": 2}, {"servers": "local:?workers=2"}):
             with gridrpc.Grid(start_method="spawn", **server) as grid:
-                print(grid.submit(told).result(60) == [share] * 3)
+                print(grid.submit(describe).result(60) == [share] * 3)
             os.environ["OMP_NUM_THREADS"] = "7"
             with gridrpc.Grid(start_method="spawn", **server) as grid:
-                print(grid.submit(told).result(60) == ["7", None, share])
+                print(grid.submit(describe).result(60) == ["7", None, share])
             del os.environ["OMP_NUM_THREADS"]
     """
     ended = run_script(tmp_path, source)

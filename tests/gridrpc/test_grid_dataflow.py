@@ -1,4 +1,4 @@
-"""Calls as arguments of calls: results go on from one to the next."""
+"""Calls as arguments of calls: results go from one to the next."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Total:
         return self.seen
 
 
-def test_a_result_goes_on(each_grid: Grid) -> None:
+def test_a_result_continues(each_grid: Grid) -> None:
     a = each_grid.submit(add, 1, 2)
     b = each_grid.submit(add, a, b=each_grid.submit(double, a))
     assert b.result(LONG) == 9
@@ -98,7 +98,7 @@ def test_thousands_of_results_are_one_argument(each_grid: Grid) -> None:
     assert each_grid.submit(sum, calls).result(LONG) == 2999 * 3000
 
 
-def test_results_of_all_sizes_go_on(each_grid: Grid) -> None:
+def test_results_of_all_sizes_continue(each_grid: Grid) -> None:
     sizes = [0, 1, 7, 1000, 50_000, 300_000]
     calls = [each_grid.submit(ones, size) for size in sizes]
     assert each_grid.submit(total, {"all": calls}).result(LONG) == sum(sizes)
@@ -123,7 +123,7 @@ def test_large_results_are_not_copied_through_the_client(grid: Grid) -> None:
     assert again.profile.bytes_in < 10_000
 
 
-def test_a_result_that_was_taken_goes_on_as_well(each_grid: Grid) -> None:
+def test_a_result_that_was_taken_continues_as_well(each_grid: Grid) -> None:
     a = each_grid.submit(double, 21)
     assert a.result(LONG) == 42
     assert each_grid.submit(same, a).result(LONG) == 42
@@ -134,7 +134,7 @@ def test_a_result_that_was_taken_goes_on_as_well(each_grid: Grid) -> None:
     assert c.result(LONG) == 2
 
 
-def test_an_array_that_goes_on_outlives_its_worker(lone_grid: Grid) -> None:
+def test_an_array_that_continues_outlives_its_worker(lone_grid: Grid) -> None:
     a = lone_grid.submit(ones, 500_000)
     a.wait(LONG)
     with pytest.raises(gridrpc.WorkerLost):
@@ -180,7 +180,7 @@ def test_a_failure_ends_what_needs_it_and_what_needs_that(each_grid: Grid) -> No
     assert isinstance(each_grid.submit(same, a).exception(LONG), gridrpc.DependencyFailed)
 
 
-def test_a_failure_is_told_while_others_still_run(own_grid: Grid, tmp_path: Path) -> None:
+def test_a_failure_is_reported_while_others_still_run(own_grid: Grid, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     slow = own_grid.submit(wait_for, str(gate))
     b = own_grid.submit(everything, slow, own_grid.submit(refuse, 1))

@@ -73,7 +73,7 @@ def address_space() -> int:
     return pages * resource.getpagesize()
 
 
-def test_workers_that_cannot_start_are_told_with_all_that_is_known(
+def test_workers_that_cannot_start_are_reported_with_all_that_is_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "broken_workers.py").write_text(
@@ -140,7 +140,7 @@ def test_without_descriptors_for_results_their_calls_end_in_errors(functions: Gr
     filled = functions.function("filled")
     with limited(resource.RLIMIT_NOFILE, 3), pytest.raises(MemoryError, match="Too many"):
         filled(MANY)
-    assert filled(3).tolist() == [0, 1, 2], "the worker goes on"
+    assert filled(3).tolist() == [0, 1, 2], "the worker continues"
     with limited(resource.RLIMIT_NOFILE, 3), pytest.raises(OSError, match="Too many") as caught:
         gridrpc.empty(MANY)
     assert caught.value.errno == errno.EMFILE

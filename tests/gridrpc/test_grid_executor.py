@@ -194,7 +194,7 @@ def test_no_workers_make_no_sense() -> None:
         Executor(0)
 
 
-def test_what_cannot_be_pickled_is_told_by_the_future(executor: Executor) -> None:
+def test_what_cannot_be_pickled_is_reported_by_the_future(executor: Executor) -> None:
     with pytest.raises(TypeError, match="stays where it is"):
         executor.submit(remote.same, remote.Lock()).result(LONG)
     with pytest.raises(TypeError, match="stays where it is"):

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(folder: Path, source: str) -> str:
+def describe(folder: Path, source: str) -> str:
     ended = run_script(folder, source)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     return ended.stdout
@@ -69,7 +69,7 @@ def test_workers_are_forked_from_clients_where_that_is_safe(folder: Path, client
             print(grid.submit(beside.tell).result(60))
         sys.settrace(None)
     """
-    assert told(folder, source) == f"{expected}\n"
+    assert describe(folder, source) == f"{expected}\n"
 
 
 def test_no_fork_within_an_error_or_an_import(folder: Path) -> None:
@@ -87,7 +87,7 @@ def test_no_fork_within_an_error_or_an_import(folder: Path) -> None:
                 print(grid.submit(beside.tell).result(60))
         import opens
     """
-    assert told(folder, source) == "fresh\nfresh\n"
+    assert describe(folder, source) == "fresh\nfresh\n"
 
 
 def test_the_start_method_can_be_chosen(folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_start_method_can_be_chosen(folder: Path) -> None:
                 print(error)
         gate.set()
     """
-    assert told(folder, source) == (
+    assert describe(folder, source) == (
         "fresh\nchanged\n"
         "`start_method` is 'spwan': give 'auto' or 'fork' or 'spawn'\n"
         '`start_method` is "fork", but this process has threads: leave it out, or give "spawn"\n'
@@ -177,7 +177,7 @@ def test_another_spawner_takes_the_place_of_a_forked_one(folder: Path) -> None:
         except ChildProcessError:
             print("no child left")
     """
-    assert told(folder, source) == "changed\nno child left\n"
+    assert describe(folder, source) == "changed\nno child left\n"
 
 
 def test_a_refused_grid_leaves_no_process(folder: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_refused_grid_leaves_no_process(folder: Path) -> None:
             except ChildProcessError:
                 print("no child left")
     """
-    assert told(folder, source) == "no child left\n"
+    assert describe(folder, source) == "no child left\n"
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -209,7 +209,7 @@ def test_numerical_libraries_have_their_threads(folder: Path, threads: int) -> N
             print(grid.submit(beside.tasks_after_product, 500).result(60))
         print(beside.tasks_after_product(500) == before)
     """
-    assert told(folder, source) == f"changed\n{threads}\nTrue\n"
+    assert describe(folder, source) == f"changed\n{threads}\nTrue\n"
 
 
 def test_a_script_that_ignores_its_children(folder: Path) -> None:
@@ -220,4 +220,4 @@ def test_a_script_that_ignores_its_children(folder: Path) -> None:
         with gridrpc.Grid(workers=2) as grid:
             print(grid.submit(beside.tell).result(60))
     """
-    assert told(folder, source) == "changed\n"
+    assert describe(folder, source) == "changed\n"

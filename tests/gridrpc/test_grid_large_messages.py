@@ -116,10 +116,11 @@ def test_leaving_the_grid_waits_for_all(basics: Path) -> None:
 def test_closing_at_once_ends_what_waits(basics: Path) -> None:
     grid = many_hosts("native", [basics])
     calls = [grid.submit("basics/filled", 0.0, 20 << 20) for _ in range(10 * HOSTS)]
-    calls[0].wait()
+    next(as_completed(calls, timeout=LONG))
     grid.close()
-    with pytest.raises(gridrpc.GridError):
-        calls[-1].result(timeout=LONG)
+    errors = [call.exception(timeout=LONG) for call in calls]
+    assert any(isinstance(error, gridrpc.GridError) for error in errors)
+    assert all(error is None or isinstance(error, gridrpc.GridError) for error in errors)
 
 
 def test_arguments_are_whole(native: Grid) -> None:

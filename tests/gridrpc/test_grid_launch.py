@@ -70,10 +70,10 @@ def test_the_clients_own_folders_do_count(tmp_path: Path) -> None:
 def test_workers_get_the_interpreters_flags(tmp_path: Path) -> None:
     script = """
         import sys, gridrpc
-        def told():
+        def describe():
             return sys.flags[:], sys.warnoptions, sys._xoptions
         with gridrpc.Grid(workers=1) as grid:
-            flags, *others = grid.submit(told).result(60)
+            flags, *others = grid.submit(describe).result(60)
         ours = sys.flags[:]
         print([a for a, b in zip(ours, flags) if a != b])
         print(others == [sys.warnoptions, sys._xoptions])

@@ -21,30 +21,30 @@ SOON = 5.0
 LEAVING = """
     import os, signal, subprocess, sys, time
 
-    def told(pid, file):
+    def describe(pid, file):
         with open(file, "a") as notes:
             notes.write(f"{pid}\\n")
 
     def leave(how, file, wait):
         command = ["sleep", "1000"]
         if how == "child":
-            told(subprocess.Popen(command).pid, file)
+            describe(subprocess.Popen(command).pid, file)
         elif how == "session":
-            told(subprocess.Popen(command, start_new_session=True).pid, file)
+            describe(subprocess.Popen(command, start_new_session=True).pid, file)
         elif how == "stubborn":
             code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True);"
             code += "time.sleep(1000)"
             process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
             process.stdout.readline()
-            told(process.pid, file)
+            describe(process.pid, file)
         elif how == "fork":
             if (pid := os.fork()) == 0:
                 time.sleep(1000)
                 os._exit(0)
-            told(pid, file)
+            describe(pid, file)
         elif how == "daemon":
             shell = "setsid sleep 1000 >&2 & echo $!"
-            told(int(subprocess.check_output(["sh", "-c", shell])), file)
+            describe(int(subprocess.check_output(["sh", "-c", shell])), file)
         time.sleep(wait)
 """
 WAYS = ["child", "session", "stubborn", "fork", "daemon"]
@@ -79,7 +79,7 @@ def test_what_a_function_started_ends_after_its_deadline(leaving: Path, how: str
         started = left(leaving, 1)
         assert isinstance(call.exception(LONG), gridrpc.DeadlineExceeded)
         assert until(lambda: not running(started), SOON)
-        # The grid goes on.
+        # The grid continues.
         assert grid.submit(abs, -1).result(LONG) == 1
 
 
@@ -208,7 +208,7 @@ def test_a_stopped_worker_is_ended(tmp_path: Path, capfd: pytest.CaptureFixture[
         assert isinstance(error, gridrpc.WorkerLost)
         assert error.signal == signal.SIGKILL
         assert grid.submit(abs, -1).result(LONG) == 1
-    assert "was stopped and did not go on" in capfd.readouterr().err
+    assert "was stopped and did not continue" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("worker", ["python", "native"])
@@ -223,7 +223,7 @@ def test_a_stopped_idle_worker_swallows_no_call(worker: str, basics: Path) -> No
         assert first.profile.pid != second.profile.pid
 
 
-def test_a_worker_that_is_continued_goes_on(own_grid: gridrpc.Grid) -> None:
+def test_a_worker_that_is_continued_continues(own_grid: gridrpc.Grid) -> None:
     own_grid.wait_until_ready(LONG)
     call = own_grid.submit("time/sleep", 0.3)
     assert until(lambda: call.profile.pid != 0)

@@ -28,7 +28,7 @@ def in_threads(count: int, work: Any) -> None:
         thread.start()
     for thread in threads:
         thread.join(LONG)
-        assert not thread.is_alive(), "a thread waits for ever"
+        assert not thread.is_alive(), "a thread waits forever"
     assert failed == []
 
 
@@ -159,7 +159,7 @@ def test_quick_calls_do_not_wait_behind_a_slow_one(own_grid: Grid) -> None:
         for call in quick:
             call.result(60)
         assert not slow.done()
-        # Those that were taken back are passed over, and the worker goes on with what comes later.
+        # Calls that were taken back are skipped, and the worker continues with later ones.
         slow.result(60)
         for call in [grid.submit(remote.nap, 0) for _ in range(200)]:
             call.result(60)

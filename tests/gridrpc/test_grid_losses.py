@@ -1,4 +1,4 @@
-"""Workers that die: what their calls say, what goes on, and what is run again."""
+"""Workers that die: what their calls say, what happens, and what is run again."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_calls_behind_a_lost_one_survive(lone_grid: Grid) -> None:
 
 
 def running(grid: Grid, folder: Path) -> gridrpc.Call[Any]:
-    """A call that a worker has begun, and goes on with until it is lost."""
+    """A call that a worker has begun, and continues with until it is lost."""
     started = folder / "started"
     call = grid.submit(remote.tell_and_wait, str(started), str(folder / "never"))
     assert until(started.exists)

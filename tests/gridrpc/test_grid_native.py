@@ -54,7 +54,7 @@ def test_python_functions_are_refused(native_grid: Grid) -> None:
             native_grid.submit(function)
         with pytest.raises(TypeError, match=said):
             native_grid.map(function, [1], chunk=2)
-    with pytest.raises(TypeError, match="a int cannot be called"):
+    with pytest.raises(TypeError, match="an object of type int cannot be called"):
         native_grid.submit(5)  # type: ignore[arg-type]
 
 

@@ -257,9 +257,9 @@ def bound(options: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize(
     "options",
-    [{"server": "localhost"}, {"cores": 2}, {"memory": "1 GB"}, {"resources": {}}, {"ranks": 2}],
+    [{"cores": 2}, {"memory": "1 GB"}, {"resources": {}}, {"ranks": 2}],
 )
-def test_where_they_run_cannot_be_said(grid: Grid, options: dict[str, Any]) -> None:
+def test_what_they_need_cannot_be_said(grid: Grid, options: dict[str, Any]) -> None:
     (option,) = options
     with pytest.raises(TypeError, match=f"have no `{option}`.*Have the client make the call"):
         grid.submit(bound, options).result(LONG)

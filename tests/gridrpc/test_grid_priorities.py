@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,27 @@ def test_higher_priorities_go_first_and_each_in_order(tmp_path: Path) -> None:
         for call in [first, *calls]:
             call.result(LONG)
     assert log.read_text().split() == ["7:5", "3:1", "3:4", "0:0", "0:3", "-2:2", "-2:6"]
+
+
+@pytest.mark.parametrize("spread", [False, True], ids=["map", "starmap"])
+def test_items_of_maps_have_priorities(tmp_path: Path, spread: bool) -> None:
+    gate, log = tmp_path / "gate", tmp_path / "log"
+    with opened(workers=1) as grid:
+        first = grid.submit(wait_for, str(gate))
+        low = grid.submit(note, str(log), "low", priority=1)
+        names = [str(n) for n in range(3)]
+        if spread:
+            items = [(str(log), name) for name in names]
+            results = grid.starmap(note, items, priority=2, chunk=1, ordered=False)
+        else:
+            results = grid.map(note, [str(log)] * 3, names, priority=2, chunk=1, ordered=False)
+        # Sends its calls.
+        opener = threading.Timer(0.2, gate.touch)
+        opener.start()
+        assert list(results) == [None] * 3
+        first.result(LONG)
+        low.result(LONG)
+    assert log.read_text().split() == ["0", "1", "2", "low"]
 
 
 def test_priorities_of_native_functions(native_grid: Grid) -> None:

@@ -123,7 +123,7 @@ def test_a_host_that_turns_out_to_have_less_memory_ends_the_call() -> None:
         ({"resources": {"memory": 1}}, 'give `memory`, such as memory="4 GB"'),
     ],
 )
-def test_what_makes_no_sense_is_told(grid: Grid, asks: dict[str, Any], text: str) -> None:
+def test_what_makes_no_sense_is_reported(grid: Grid, asks: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         grid.submit(abs, -1, **asks)
     with pytest.raises(gridrpc.ConfigError, match=text):
@@ -131,7 +131,7 @@ def test_what_makes_no_sense_is_told(grid: Grid, asks: dict[str, Any], text: str
 
 
 @pytest.mark.parametrize("expected", [-1, float("nan"), float("inf"), "1 s", True])
-def test_times_that_make_no_sense_are_told(grid: Grid, expected: Any) -> None:
+def test_times_that_make_no_sense_are_reported(grid: Grid, expected: Any) -> None:
     with pytest.raises(ValueError, match=r"`expected` is .*: give seconds"):
         grid.submit(abs, -1, expected=expected)
 

@@ -79,7 +79,7 @@ def test_a_function_whose_name_no_message_holds(transport: Any) -> None:
         assert grid.submit(os.getpid).result(LONG) > 0
 
 
-def test_a_lost_spawner_s_workers_are_told_by_their_numbers(tmp_path: Path) -> None:
+def test_a_lost_spawner_s_workers_are_reported_by_their_numbers(tmp_path: Path) -> None:
     import remote
 
     with Grid(workers=1) as grid:

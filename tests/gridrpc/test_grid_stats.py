@@ -91,7 +91,7 @@ def test_lost_workers_and_calls_are_counted() -> None:
     assert (stats.losses, stats.hosts[0].losses) == (1, 1)
 
 
-def test_what_runs_and_what_waits_is_told(tmp_path: Path) -> None:
+def test_what_runs_and_what_waits_is_reported(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with gridrpc.Grid(workers=1) as grid:
         calls = [grid.submit(wait_for, str(go)) for _ in range(3)]
@@ -121,7 +121,7 @@ def test_functions_that_are_gone_stay_counted() -> None:
     assert made.returned == 20
 
 
-def test_hosts_are_told_one_by_one() -> None:
+def test_hosts_are_reported_one_by_one() -> None:
     with gridrpc.Grid(workers=1, servers=["local:?workers=2"]) as grid:
         grid.wait_until_ready()
         assert grid.submit(add, 1, 1, server="local").result() == 2

@@ -121,7 +121,7 @@ def test_the_job_script_runs_as_it_is_printed(tmp_path: Path) -> None:
 
 
 def waits_for(grid: Grid) -> str:
-    """What a user is told who waits for all workers."""
+    """Message to a user who waits for all workers."""
     with pytest.raises(TimeoutError) as caught:
         grid.wait_until_ready(0.1)
     return str(caught.value)
@@ -155,7 +155,7 @@ def test_what_does_not_start_in_time_is_cancelled(site: GridEngineSite, tmp_path
         assert until(lambda: not site.engine.jobs())
 
 
-def test_why_a_job_waits_is_told(site: GridEngineSite, tmp_path: Path) -> None:
+def test_why_a_job_waits_is_reported(site: GridEngineSite, tmp_path: Path) -> None:
     with site.grid(tmp_path, queue="closed.q", nodes=2, workers=1) as grid:
         assert until(lambda: "(its queue is disabled: " in waits_for(grid))
 
@@ -177,7 +177,7 @@ def test_why_a_job_waits_is_told(site: GridEngineSite, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_requests_that_cannot_be_are_told_with_a_remedy(
+def test_requests_that_cannot_be_are_reported_with_a_remedy(
     site: GridEngineSite, tmp_path: Path, keys: dict[str, object], words: list[str]
 ) -> None:
     with site.grid(tmp_path, **{"workers": 1, **keys}) as grid:
@@ -188,7 +188,7 @@ def test_requests_that_cannot_be_are_told_with_a_remedy(
         assert until(lambda: not site.engine.jobs())
 
 
-def test_a_job_that_somebody_ends_is_told_so_and_comes_back(
+def test_a_job_that_somebody_ends_is_reported_so_and_comes_back(
     site: GridEngineSite, tmp_path: Path
 ) -> None:
     with site.full_grid(tmp_path, nodes=2, workers=1) as grid:
@@ -219,7 +219,7 @@ def test_calls_of_a_job_that_ends_run_elsewhere_if_they_may(
         assert len(work.let_go()) == 2
 
 
-def test_how_an_agent_has_ended_is_told(site: GridEngineSite, tmp_path: Path) -> None:
+def test_how_an_agent_has_ended_is_reported(site: GridEngineSite, tmp_path: Path) -> None:
     with site.full_grid(tmp_path, nodes=2, workers=1) as grid:
         work = Everywhere(grid, tmp_path)
         agent, *_ = site.agents()
@@ -232,19 +232,17 @@ def test_how_an_agent_has_ended_is_told(site: GridEngineSite, tmp_path: Path) ->
 
 def test_a_killed_client_leaves_no_jobs(site: GridEngineSite, tmp_path: Path) -> None:
     """Neither those that run nor those that wait, nor its tickets."""
-    process = start_client(tmp_path, site.server(nodes=SLOTS + 2, workers=1))
-    assert until(lambda: len(site.running()) == SLOTS)
-    assert len(site.queued()) == 2
-    assert site.tickets()
-    process.kill()
-    process.communicate()
+    with start_client(tmp_path, site.server(nodes=SLOTS + 2, workers=1)):
+        assert until(lambda: len(site.running()) == SLOTS)
+        assert len(site.queued()) == 2
+        assert site.tickets()
     assert site.nothing_is_left()
 
 
 def test_ctrl_c_leaves_no_jobs(site: GridEngineSite, tmp_path: Path) -> None:
-    process = start_client(tmp_path, site.server(nodes=2, workers=1))
-    os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=LONG)
+    with start_client(tmp_path, site.server(nodes=2, workers=1)) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=LONG)
     assert site.nothing_is_left()
 
 
@@ -293,7 +291,7 @@ def test_the_script_can_be_printed_and_submitted_by_hand(
     assert "found suitable queue" in said
 
 
-def test_calls_go_on_while_grid_engine_does_not_answer(
+def test_calls_continue_while_grid_engine_does_not_answer(
     site: GridEngineSite, tmp_path: Path
 ) -> None:
     with site.full_grid(tmp_path, nodes=2, workers=1) as grid:

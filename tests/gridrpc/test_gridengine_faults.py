@@ -24,11 +24,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineSite]:
 
 
 def details(grid: Grid) -> str:
-    """What is told of hosts that are not there."""
+    """Messages about hosts that are not there."""
     return "\n".join(host.detail for host in grid.hosts())
 
 
-def test_a_job_that_reaches_its_wall_time_is_told_so(site: GridEngineSite, tmp_path: Path) -> None:
+def test_a_job_that_reaches_its_wall_time_is_reported_so(
+    site: GridEngineSite, tmp_path: Path
+) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1, wall_time=15) as grid:
         work = Everywhere(grid, tmp_path)
         (job,) = site.running()
@@ -70,7 +72,7 @@ def test_a_quota_is_told_to_who_waits(site: GridEngineSite, tmp_path: Path) -> N
         ("max_aj_tasks", "the site does not take arrays as large as that"),
     ],
 )
-def test_a_request_beyond_a_limit_is_told_with_a_remedy(
+def test_a_request_beyond_a_limit_is_reported_with_a_remedy(
     site: GridEngineSite, tmp_path: Path, limit: str, words: str
 ) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1), site.engine.setting(limit, "1"):
@@ -81,7 +83,7 @@ def test_a_request_beyond_a_limit_is_told_with_a_remedy(
         assert words in str(caught.value)
 
 
-def test_a_hosts_daemon_is_started_anew_while_its_job_runs(
+def test_a_hosts_daemon_is_started_again_while_its_job_runs(
     site: GridEngineSite, tmp_path: Path
 ) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1) as grid:

@@ -91,7 +91,7 @@ class Place:
 @pytest.mark.parametrize("name", PLACES)
 def test_calls_run_on_their_server(hosts: Grid, name: str) -> None:
     calls = [hosts.submit(where, 0, 0.01, server=name) for _ in range(12)]
-    # Others go on meanwhile.
+    # Others continue meanwhile.
     others = {call.result(LONG) for call in [hosts.submit(where, 0, 0.05) for _ in range(14)]}
     assert {call.result(LONG) for call in calls} == PLACES[name]
     assert others - PLACES[name]
@@ -136,7 +136,7 @@ def test_higher_priorities_go_first_on_a_server(hosts: Grid) -> None:
     assert all(call.done() for call in slow)
 
 
-def test_unknown_names_are_told_with_the_known_ones(hosts: Grid) -> None:
+def test_unknown_names_are_reported_with_the_known_ones(hosts: Grid) -> None:
     for bind in (
         lambda: hosts.submit(where, server="par"),
         lambda: hosts.map(where, [1], server="par"),
@@ -192,7 +192,7 @@ def test_a_server_that_cannot_be_started_ends_its_calls_alone(rig: Rig, tmp_path
             call.result(LONG)
         with pytest.raises(gridrpc.DependencyFailed):
             blocked.result(LONG)
-        # From now on it is told at once.
+        # From now on it is reported at once.
         with pytest.raises(gridrpc.StartError, match=r"nobody\.invalid"):
             grid.submit(where, server="nobody.invalid")
         with pytest.raises(gridrpc.ObjectLost):

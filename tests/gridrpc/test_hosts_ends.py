@@ -28,7 +28,7 @@ from processes import LONG, descendants, running, start_script, until
 #: A heartbeat for what is over after ten of them, seconds.
 SHORT = 0.5
 
-#: A client whose calls run for ever, on all workers; or which has only asked for them.
+#: A client whose calls run forever, on all workers; or which has only asked for them.
 CLIENT = """
     import sys
 
@@ -52,15 +52,15 @@ def rig() -> Iterator[Rig]:
         yield rig
 
 
-#: As long hosts may be silent, and ends may take: longer than anything is waited for here. What has
-#: ended by then was told to, and has not been waited for in vain.
-TOLD = 600.0
+#: As long hosts may be silent, and ends may take: longer than any test waits. So
+#: what ends within that time ends on request, and not by a time-out.
+NEVER = 600.0
 
 
 def client(
-    rig: Rig, folder: Path, *, at_work: bool = True, heartbeat: float = TOLD
+    rig: Rig, folder: Path, *, at_work: bool = True, heartbeat: float = NEVER
 ) -> subprocess.Popen[str]:
-    configured(folder, server(rig, "node1", "node2", heartbeat=heartbeat, stop_timeout=TOLD))
+    configured(folder, server(rig, "node1", "node2", heartbeat=heartbeat, stop_timeout=NEVER))
     started = start_script(folder, CLIENT.format(at_work=at_work))
     assert started.stdout is not None
     assert started.stdout.readline() == "ready\n"
@@ -126,7 +126,7 @@ def test_a_client_is_killed_behind_a_link_that_is_gone(rig: Rig, tmp_path: Path)
             rig.mend(1)
 
 
-def test_a_client_that_was_stopped_goes_on_with_its_hosts(rig: Rig, tmp_path: Path) -> None:
+def test_a_client_that_was_stopped_continues_with_its_hosts(rig: Rig, tmp_path: Path) -> None:
     """By Ctrl-Z, a debugger, or as a laptop sleeps."""
     with client(rig, tmp_path, heartbeat=HEARTBEAT) as process:
         before = [agents(rig, node) for node in rig.nodes]

@@ -52,7 +52,7 @@ def hosts(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 
 
 class Work:
-    """Calls at work on all workers, and more that wait. They run until their ends are asked for.
+    """Calls at work on all workers, and more that wait. They run until their ends are requested.
 
     Of those on `host`, half may be run again.
     """
@@ -91,7 +91,7 @@ class Work:
         return self.grid.submit(remote.tell_host_and_wait, started, gates, n, idempotent=idempotent)
 
     def lost(self) -> list[WorkerLost]:
-        """The losses of those that must be lost; all others go on and return."""
+        """The losses of those that must be lost; all others continue and return."""
         assert until(lambda: all(call.done() for call in self.doomed))
         losses = [call.exception() for call in self.doomed]
         self.gate.touch()

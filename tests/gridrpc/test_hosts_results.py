@@ -116,7 +116,7 @@ def test_who_wants_the_result_gets_it_once(hosts: Grid, rig: Rig) -> None:
     array += 1.0
     assert float(array[-1]) == 4.0
     assert LARGE < passed(rig) - before < LARGE + SMALL
-    # It goes on as it was, and is not fetched again.
+    # It continues as it was, and is not fetched again.
     assert hosts.submit(facts, made).result(LONG)[0] in (3.0, 4.0)
     assert passed(rig) - before < LARGE + SMALL
 

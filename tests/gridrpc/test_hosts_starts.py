@@ -1,4 +1,4 @@
-"""Hosts that do not come: each is told at the start, with the cause and what to do about it."""
+"""Hosts that do not start: each is reported with the cause and a remedy."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def python_with(folder: Path, name: str, change: str) -> str:
     return script(folder / name, f"#!/bin/sh\nexec {sys.executable} -P -c '{code}'\n")
 
 
-def told_of(error: BaseException) -> dict[str, str]:
-    """What is told of each host, one line each."""
+def report_of(error: BaseException) -> dict[str, str]:
+    """The report on each host, one line each."""
     lines = str(error).partition(": ")[2].splitlines()
     hosts = [line.removeprefix("host ").split(" ", 1) for line in lines if line.startswith("host ")]
     return {host[0]: host[1] for host in hosts}
 
 
-def test_each_host_that_does_not_come_is_told_with_its_cause_and_a_remedy(
+def test_each_host_that_does_not_come_is_reported_with_its_cause_and_a_remedy(
     rig: Rig, tmp_path: Path
 ) -> None:
     """All at once: they are started side by side, and each is tried again for some seconds."""
@@ -127,7 +127,7 @@ def test_each_host_that_does_not_come_is_told_with_its_cause_and_a_remedy(
             with pytest.raises(StartError, match="too few workers") as caught:
                 grid.wait_until_ready(LONG)
             assert grid.submit(remote.add, 1, 1).result(LONG) == 2
-    told = told_of(caught.value)
+    told = report_of(caught.value)
     assert set(told) == set(faults)
     for host, (_, *words) in faults.items():
         assert all(word in told[host] for word in words), told[host]
@@ -150,7 +150,7 @@ def test_calls_end_soon_when_no_host_comes(rig: Rig, tmp_path: Path) -> None:
     assert time.monotonic() - begin < 8
 
 
-def test_other_versions_of_packages_are_told_by_name_and_work(
+def test_other_versions_of_packages_are_reported_by_name_and_work(
     rig: Rig, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     change = 'from importlib import metadata; metadata.version = lambda name: "0.0.1"'

@@ -52,13 +52,13 @@ def test_what_has_started_is_used_while_the_rest_is_queued(
         assert until(lambda: len(site.running()) == SLOTS)
         (waits,) = site.queued()
 
-        def told() -> str:
+        def describe() -> str:
             with pytest.raises(TimeoutError) as caught:
                 grid.wait_until_ready(0.1)
             return str(caught.value)
 
         reason = f"is queued as job {waits.split('.')[0]} (no machine that is free"
-        assert until(lambda: reason in told())
+        assert until(lambda: reason in describe())
 
 
 def test_what_does_not_start_in_time_is_removed_and_told_with_the_reason(
@@ -82,7 +82,7 @@ def test_what_does_not_start_in_time_is_removed_and_told_with_the_reason(
     ],
     ids=str,
 )
-def test_requests_that_cannot_be_are_told_with_a_remedy(
+def test_requests_that_cannot_be_are_reported_with_a_remedy(
     site: HTCondorSite, tmp_path: Path, keys: dict[str, object], words: list[str]
 ) -> None:
     with site.grid(tmp_path, **{"workers": 1, **keys}) as grid:
@@ -93,7 +93,7 @@ def test_requests_that_cannot_be_are_told_with_a_remedy(
         assert until(lambda: not site.htcondor.jobs())
 
 
-def test_a_job_that_somebody_removes_is_told_so_and_comes_back(
+def test_a_job_that_somebody_removes_is_reported_so_and_comes_back(
     site: HTCondorSite, tmp_path: Path
 ) -> None:
     with site.full_grid(tmp_path, nodes=2, workers=1) as grid:
@@ -113,19 +113,17 @@ def test_a_job_that_somebody_removes_is_told_so_and_comes_back(
 
 def test_a_killed_client_leaves_no_jobs(site: HTCondorSite, tmp_path: Path) -> None:
     """Neither those that run nor those that wait, nor its tickets."""
-    process = start_client(tmp_path, site.server(nodes=SLOTS + 2, workers=1))
-    assert until(lambda: len(site.running()) == SLOTS)
-    assert len(site.queued()) == 2
-    assert site.tickets()
-    process.kill()
-    process.communicate()
+    with start_client(tmp_path, site.server(nodes=SLOTS + 2, workers=1)):
+        assert until(lambda: len(site.running()) == SLOTS)
+        assert len(site.queued()) == 2
+        assert site.tickets()
     assert site.nothing_is_left()
 
 
 def test_ctrl_c_leaves_no_jobs(site: HTCondorSite, tmp_path: Path) -> None:
-    process = start_client(tmp_path, site.server(nodes=2, workers=1))
-    os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=LONG)
+    with start_client(tmp_path, site.server(nodes=2, workers=1)) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=LONG)
     assert site.nothing_is_left()
 
 

@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HTCondorSite]:
 
 
 def loses_its_call(work: Everywhere) -> str:
-    """What is told of a grid's one call, which is lost."""
+    """Message about a grid's one call, which is lost."""
     loss = work.calls[0].exception(LONG)
     assert isinstance(loss, WorkerLost)
     return str(loss)
@@ -34,7 +34,7 @@ def works_again(grid: Grid) -> bool:
     return bool(grid.submit(remote.add, 1, 1).result(LONG) == 2)
 
 
-def test_a_job_that_somebody_holds_is_told_so_and_comes_back(
+def test_a_job_that_somebody_holds_is_reported_so_and_comes_back(
     site: HTCondorSite, tmp_path: Path
 ) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1) as grid:
@@ -45,7 +45,7 @@ def test_a_job_that_somebody_holds_is_told_so_and_comes_back(
         assert works_again(grid)
 
 
-def test_a_job_that_has_to_leave_its_machine_is_told_so_and_another_comes(
+def test_a_job_that_has_to_leave_its_machine_is_reported_so_and_another_comes(
     site: HTCondorSite, tmp_path: Path
 ) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1) as grid:
@@ -57,14 +57,16 @@ def test_a_job_that_has_to_leave_its_machine_is_told_so_and_another_comes(
         assert job not in site.running()
 
 
-def test_a_job_that_reaches_its_wall_time_is_told_so(site: HTCondorSite, tmp_path: Path) -> None:
+def test_a_job_that_reaches_its_wall_time_is_reported_so(
+    site: HTCondorSite, tmp_path: Path
+) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1, wall_time=8) as grid:
         work = Everywhere(grid, tmp_path)
         assert "has reached its wall time" in loses_its_call(work)
         assert works_again(grid)
 
 
-def test_a_machine_that_is_given_up_at_once_is_told(site: HTCondorSite, tmp_path: Path) -> None:
+def test_a_machine_that_is_given_up_at_once_is_reported(site: HTCondorSite, tmp_path: Path) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1) as grid:
         work = Everywhere(grid, tmp_path)
         site.htcondor.stop_machine("-fast")
@@ -105,7 +107,7 @@ def test_that_machines_take_no_jobs_is_told_to_who_waits(
 
 
 @pytest.mark.parametrize("limit", ["MAX_JOBS_PER_OWNER", "MAX_JOBS_PER_SUBMISSION"])
-def test_a_request_beyond_a_limit_is_told_with_a_remedy(
+def test_a_request_beyond_a_limit_is_reported_with_a_remedy(
     site: HTCondorSite, tmp_path: Path, limit: str
 ) -> None:
     with (

@@ -22,7 +22,8 @@ import pytest
 
 import gridrpc
 import remote
-from gridrpc import Grid, Journal, JournalError, OutcomeUnknown, _journal
+from gridrpc import Grid, Journal, JournalError, OutcomeUnknown, _fingerprint, _journal
+from grids import CompileIdl
 from processes import LONG, environment, small_disk, start_script, until, write_script
 
 CHUNKS = pytest.mark.parametrize("chunk", ["auto", 1, 7])
@@ -309,18 +310,33 @@ def test_a_changed_function_is_noticed(grid: Grid, file: Path, kind: str) -> Non
     digit = next(c for c in reversed(source) if c.isdigit())
     other = source.replace(digit, "7")
     expected = list(grid.map(made(source), range(5), journal=file))
-    # The same function, made anew and a line further down.
+    # The same function, made again and a line further down.
     assert list(grid.map(made("\n" + source), range(5), journal=file)) == expected
     with pytest.raises(JournalError, match="has changed since"):
         grid.map(made(other), range(5), journal=file)
     kept = grid.map(made(other), range(6), journal=Journal(file, if_changed="keep"))
     assert list(kept) == [*expected, 12]
-    anew = grid.map(made(other), range(5), journal=Journal(file, if_changed="restart"))
-    assert list(anew) == [n + 7 for n in range(5)]
+    restarted = grid.map(made(other), range(5), journal=Journal(file, if_changed="restart"))
+    assert list(restarted) == [n + 7 for n in range(5)]
     assert (file.parent / "work.journal.old").exists()
 
 
-def test_another_function_is_told_by_name(grid: Grid, file: Path) -> None:
+class Adds:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, item: int) -> int:
+        return item + self.number
+
+
+def test_objects_that_were_pickled_are_the_same_functions() -> None:
+    before = _fingerprint.of_function(Adds(1))
+    pickle.dumps(Adds(1))
+    assert _fingerprint.of_function(Adds(1)) == before
+    assert _fingerprint.of_function(Adds(2)) != before
+
+
+def test_another_function_is_reported_by_name(grid: Grid, file: Path) -> None:
     list(grid.map(len, ["a"], journal=file))
     with pytest.raises(JournalError, match=r"begun with `len`, not with `add`"):
         grid.starmap(remote.add, [(1, 2)], journal=file)
@@ -334,8 +350,87 @@ def test_functions_of_modules_have_journals(native_grid: Grid, file: Path) -> No
         assert [list(result) for result in results] == [list(2 * array) for array in arrays]
 
 
+READER = """
+    Module reader;
+    Globals {
+    #include <stdio.h>
+    static int first(const char *path)
+    {
+        FILE *file = fopen(path, "r");
+        int byte = fgetc(file);
+        fclose(file);
+        return byte;
+    }
+    }
+    Define one(IN int n, IN filename of, OUT int r[1]) Idempotent { r[0] = n * first(of); }
+    Define two(IN int n, IN filename of[2], OUT int r[1])
+        { r[0] = n * first(of[0]) * first(of[1]); }
+"""
+
+
+@pytest.mark.parametrize("function", ["one", "two"])
+@pytest.mark.parametrize("spread", [False, True])
+def test_files_that_items_name_are_compared(
+    compile_idl: CompileIdl, file: Path, tmp_path: Path, function: str, spread: bool
+) -> None:
+    given, other = tmp_path / "given", tmp_path / "other"
+    given.write_text("\2")
+    other.write_text("\3")
+    of: Any = given if function == "one" else [other, given]
+    expected = [n * (2 if function == "one" else 6) for n in range(4)]
+
+    def results(grid: Grid, count: int = 4) -> list[int]:
+        if spread:
+            how = [{"of": of, "n": n} for n in range(count)]
+            came = grid.starmap(f"reader/{function}", how, journal=file)
+        else:
+            came = grid.map(f"reader/{function}", range(count), itertools.repeat(of), journal=file)
+        return [int(r[0]) for r in came]
+
+    with Grid(1, worker="native", modules=[compile_idl(READER)]) as grid:
+        assert results(grid) == expected
+        os.utime(given, (1, 1))
+        assert results(grid) == expected
+        for change in (lambda: given.write_text("\4"), given.unlink):
+            change()
+            with pytest.raises(JournalError, match="items 0 or their files are not what they"):
+                results(grid)
+        given.write_text("\2")
+        assert results(grid, 5)[:4] == expected
+
+
+def test_of_large_files_the_size_and_the_time_are_compared(tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as sparse:
+        sparse.truncate(_fingerprint.LARGEST_READ + 1)
+    before = _fingerprint.digest_of_file(large)
+    assert before == _fingerprint.digest_of_file(large) != b""
+    os.utime(large, (1, 1))
+    assert _fingerprint.digest_of_file(large) != before
+
+
+def test_to_compare_a_fifo_does_not_read_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    assert _fingerprint.digest_of_file(tmp_path / "fifo") == b""
+
+
+def test_a_module_that_was_compiled_again_is_noticed(compile_idl: CompileIdl, file: Path) -> None:
+    source = "Module twice; Define of(IN int n, OUT int r[1]) Idempotent { r[0] = 2 * n; }"
+    for text in (source, source, source.replace("2 *", "3 *")):
+        with Grid(1, worker="native", modules=[compile_idl(text)]) as grid:
+            if text == source:
+                assert [int(r[0]) for r in grid.map("twice/of", range(3), journal=file)] == [
+                    0,
+                    2,
+                    4,
+                ]
+            else:
+                with pytest.raises(JournalError, match="begun with `twice/of`, which has changed"):
+                    grid.map("twice/of", range(3), journal=file)
+
+
 @pytest.mark.parametrize("length", [0, 5, 17, 18, 40, 70, -1, -30, -60])
-def test_a_file_that_was_cut_off_goes_on(grid: Grid, file: Path, length: int) -> None:
+def test_a_file_that_was_cut_off_continues(grid: Grid, file: Path, length: int) -> None:
     list(grid.map(abs, range(10), journal=file, chunk=2))
     contents = file.read_bytes()
     file.write_bytes(contents[: length if length >= 0 else len(contents) + length])
@@ -353,7 +448,7 @@ def test_large_results_that_did_not_reach_the_disk_are_made_again(grid: Grid, fi
     assert results == list(map(str.upper, items))
 
 
-def test_damage_is_told_and_not_made_worse(grid: Grid, file: Path) -> None:
+def test_damage_is_reported_and_not_made_worse(grid: Grid, file: Path) -> None:
     list(grid.map(abs, range(10), journal=file, chunk=2))
     contents = file.read_bytes()
     place = contents.index(b"back") + 4
@@ -366,7 +461,7 @@ def test_damage_is_told_and_not_made_worse(grid: Grid, file: Path) -> None:
 
 @pytest.mark.parametrize("place", ["header", "contents", "sent"])
 @pytest.mark.parametrize("behind", [0, 1])
-def test_damage_behind_what_was_on_disk_is_told(
+def test_damage_behind_what_was_on_disk_is_reported(
     grid: Grid, file: Path, tmp_path: Path, place: str, behind: int
 ) -> None:
     """Items that are recorded there would run twice."""
@@ -413,7 +508,7 @@ def forged_results(values: bytes) -> bytes:
         [forged(b"func", 0, 0, b"\xff")],
     ],
 )
-def test_records_that_cannot_be_are_told(grid: Grid, file: Path, records: list[bytes]) -> None:
+def test_records_that_cannot_be_are_reported(grid: Grid, file: Path, records: list[bytes]) -> None:
     list(grid.map(abs, [], journal=file))
     with file.open("ab") as opened:
         opened.write(b"".join(records))
@@ -431,7 +526,7 @@ def test_records_that_cannot_be_are_told(grid: Grid, file: Path, records: list[b
         forged_results(pickle.dumps(7)),
     ],
 )
-def test_results_that_cannot_be_are_told(grid: Grid, file: Path, contents: bytes) -> None:
+def test_results_that_cannot_be_are_reported(grid: Grid, file: Path, contents: bytes) -> None:
     list(grid.map(abs, range(1), journal=file))
     known = file.read_bytes()
     at = known.index(b"back")
@@ -474,7 +569,7 @@ def test_a_file_that_others_can_change_is_refused(grid: Grid, file: Path) -> Non
     assert list(grid.map(abs, range(3), journal=file)) == [0, 1, 2]
 
 
-def test_damaged_results_are_told_when_they_are_read(grid: Grid, file: Path) -> None:
+def test_damaged_results_are_reported_when_they_are_read(grid: Grid, file: Path) -> None:
     list(grid.map(bytes, [2_000_000], journal=file))
     contents = file.read_bytes()
     file.write_bytes(contents[:-1_000_000] + b"\1" + contents[-999_999:])
@@ -522,7 +617,7 @@ def test_async_for_keeps_results_as_well(grid: Grid, file: Path) -> None:
     assert asyncio.run(taken(1000)) == [*range(200)]
 
 
-def test_a_full_disk_is_told_and_the_work_goes_on_later(grid: Grid, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_work_continues_later(grid: Grid, tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
     with small_disk(folder, "1m"):

@@ -43,7 +43,7 @@ def test_starmap_takes_items_as_they_are_needed(grid: Grid) -> None:
 
 @pytest.mark.parametrize("item", [3, "ab", {1, 2}, None])
 def test_items_that_hold_no_arguments(grid: Grid, item: Any) -> None:
-    with pytest.raises(TypeError, match=r"item 2 of starmap\(\) is a .*: give a tuple"):
+    with pytest.raises(TypeError, match=r"item 2 of starmap\(\) is of type .*: give a tuple"):
         list(grid.starmap(remote.add, [(1, 2), (3, 4), item]))
 
 

@@ -74,6 +74,9 @@ Define nulls(IN int n, IN double a[n], INOUT int b[n][2], IN string s[n], WORK c
              OUT double out[n], OUT int r[5])
     { r[0] = !a; r[1] = !b; r[2] = !s; r[3] = !w; r[4] = !out; }
 Define beyond(IN long n, OUT double r[n]) { r[0] = 1; }
+Define fill_work(IN int n, IN int value, WORK double work[n], OUT int before[1])
+    { *before = work[n - 1]; for (int i = 0; i < n; i++) work[i] = value; }
+Define unwritten(IN int n, OUT double r[n]) { }
 """
 
 
@@ -211,6 +214,19 @@ def test_results_beyond_memory_are_errors_and_the_worker_lives(each_module_grid:
     with pytest.raises(gridrpc.ArgumentError, match="more than 9223372036854775807 bytes"):
         beyond(1 << 62)
     assert beyond(3)[0] == 1
+
+
+def test_work_arrays_are_reused_but_for_no_result(module_grid: Grid) -> None:
+    fill, unwritten = (
+        module_grid.function(f"arrays/{name}") for name in ("fill_work", "unwritten")
+    )
+    seen = []
+    for _ in range(4):
+        seen.append(int(fill(LARGE, 7)[0]))
+        assert 7 not in unwritten(LARGE)
+    # Two workers have new memory once each.
+    assert seen[-1] == 7
+    assert seen.count(7) >= 2
 
 
 def test_lists_of_calls_with_arrays(each_module_grid: Grid) -> None:

@@ -23,7 +23,7 @@ Globals {
 
     int grpc_is_canceled_np(int *);
 
-    /* Says in a file that it was here; how often that was said. */
+    /* Says in a file that it was here; how often it did. */
     static long say(const char *file)
     {
         FILE *notes = fopen(file, "a");
@@ -98,7 +98,7 @@ def test_a_deadline_is_told_to_the_function_too(compile_idl: CompileIdl, tmp_pat
         assert appeared(ended)
 
 
-def test_a_function_that_goes_on_is_ended_with_its_worker(
+def test_a_function_that_continues_is_ended_with_its_worker(
     own_module_grid: Grid, tmp_path: Path
 ) -> None:
     call = own_module_grid.function("never").submit(str(tmp_path / "begun"))

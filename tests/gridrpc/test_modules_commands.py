@@ -169,7 +169,7 @@ def test_registering_another_module_of_the_same_name_says_so(shell: Shell) -> No
         shell.says("compile", "shown.idl", "-o", folder)
     shell.says("register", "a/shown.so")
     said = shell.says("register", "b/shown.so")
-    assert f"in the place of {shell.folder.resolve()}/a/shown.so" in said
+    assert f"in place of {shell.folder.resolve()}/a/shown.so" in said
 
 
 def test_a_registered_file_that_is_gone_is_listed_as_such(shell: Shell) -> None:

@@ -273,7 +273,7 @@ def test_how_items_go_into_calls(module_grid: Grid) -> None:
     assert len(call.result()[0]) == 2
     assert which.submit_many_on(module_grid, ["x", 2], True, GRAIN, DEFAULT) is None
     list(module_grid.map(known, range(50)))
-    assert not known.costs.items, "idempotent ones go one by one, if nothing else is said"
+    assert not known.costs.items, "idempotent ones go one by one, by default"
     assert len(list(module_grid.map(known, range(50), chunk=10))) == 50
 
 

@@ -93,7 +93,7 @@ def goes_on(grid: Grid) -> bool:
         ("divides_integers", (0,), 8),
     ],
 )
-def test_a_signal_is_reported_and_the_grid_goes_on(
+def test_a_signal_is_reported_and_the_grid_continues(
     each_module_grid: Grid, name: str, arguments: tuple[float, ...], signal: int
 ) -> None:
     with pytest.raises(gridrpc.WorkerLost, match=f"a worker was lost that ran bad/{name}") as lost:
@@ -267,7 +267,7 @@ Define complex(IN dcomplex z, OUT dcomplex r[1]) Language "C++" { *r = z * std::
 
 
 @pytest.mark.parametrize("worker", ["native", "python"])
-def test_an_exception_of_cpp_is_an_error_and_the_worker_goes_on(
+def test_an_exception_of_cpp_is_an_error_and_the_worker_continues(
     compile_idl: CompileIdl, worker: str
 ) -> None:
     with opened(workers=1, worker=worker, modules=[compile_idl(CPP)]) as grid:
@@ -282,7 +282,7 @@ def test_an_exception_of_cpp_is_an_error_and_the_worker_goes_on(
             assert raised.value.type_name == kind
             assert str(raised.value) == f"{kind}: {message}"
         assert grid.function("thrown/throws")(0)[0] == process
-        # An object goes on as well, with its state.
+        # An object continues as well, with its state.
         with grid.object("thrown/Total") as total:
             assert total.add(5).tolist() == [5]
             with pytest.raises(gridrpc.RemoteError, match="std::invalid_argument: negative"):

@@ -127,7 +127,7 @@ def test_servers_name_their_own(
             assert grid.function("basics/number", server=server)(5) == 5
 
 
-def test_what_is_not_there_is_told_at_once(module: Path, tmp_path: Path) -> None:
+def test_what_is_not_there_is_reported_at_once(module: Path, tmp_path: Path) -> None:
     (tmp_path / "text.so").write_text("nothing")
     for name, why in (
         ("/no/such.so", "could not read `/no/such.so`: No such file"),
@@ -162,14 +162,14 @@ def broken(compile_idl: CompileIdl, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("worker", "transport"), KINDS)
-def test_one_that_does_not_load_is_told(broken: Path, worker: Any, transport: Any) -> None:
+def test_one_that_does_not_load_is_reported(broken: Path, worker: Any, transport: Any) -> None:
     told = refused(workers=2, worker=worker, transport=transport, preload=[broken])
     for part in (broken.name, "libneeded.so", "install there", "`preload`"):
         assert part in told
     assert ("localhost" if transport == "tcp" else socket.gethostname()) in told
 
 
-def test_threads_that_workers_would_lack_are_told(compile_idl: CompileIdl) -> None:
+def test_threads_that_workers_would_lack_are_reported(compile_idl: CompileIdl) -> None:
     file = compile_idl(THREADED.replace("STOPS", "0"))
     told = refused(workers=1, worker="native", preload=[file])
     assert f"loading `{file}` starts threads" in told
@@ -185,7 +185,7 @@ def test_threads_that_end_before_forks_are_no_matter(compile_idl: CompileIdl) ->
 
 
 @pytest.mark.parametrize(("worker", "transport"), [("native", "unix"), ("python", "tcp")])
-def test_one_that_ends_the_process_that_loads_it_is_told(
+def test_one_that_ends_the_process_that_loads_it_is_reported(
     compile_idl: CompileIdl, worker: Any, transport: Any
 ) -> None:
     file = compile_idl(

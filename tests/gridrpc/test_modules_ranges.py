@@ -1,4 +1,4 @@
-"""Functions of compiled modules: ranges and strides of arrays, of which only a part travels."""
+"""Functions of compiled modules: ranges and strides of arrays that travel in part."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_a_file_that_has_gone_is_an_error_of_the_call(
         assert grid.function("places/common") is not None
 
 
-def test_a_module_that_was_compiled_anew_is_told_apart(
+def test_a_module_that_was_compiled_again_is_told_apart(
     compile_idl: CompileIdl, tmp_path: Path
 ) -> None:
     changed = "Module places; Define one(IN int more, OUT int r[1]) { *r = more; }"

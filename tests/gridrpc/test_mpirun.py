@@ -93,7 +93,7 @@ def test_an_agent_that_is_lost_takes_no_other_with_it(site: Mpirun, tmp_path: Pa
     ],
     ids=str,
 )
-def test_what_cannot_be_started_is_told(
+def test_what_cannot_be_started_is_reported(
     site: Mpirun, tmp_path: Path, keys: dict[str, object], words: list[str]
 ) -> None:
     with site.grid(tmp_path, **keys) as grid, pytest.raises(StartError) as caught:
@@ -121,7 +121,7 @@ def test_a_client_that_is_a_rank_has_agents_started(site: Mpirun, tmp_path: Path
     assert (ran.stdout, ran.returncode) == ("3\n", 0), ran.stderr
 
 
-def test_that_mpirun_is_missing_is_told(
+def test_that_mpirun_is_missing_is_reported(
     site: Mpirun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
@@ -135,10 +135,8 @@ def test_that_mpirun_is_missing_is_told(
 
 
 def test_a_killed_client_leaves_nothing(site: Mpirun, tmp_path: Path) -> None:
-    process = start_client(tmp_path, site.server(nodes=2, **HERE))
-    assert site.agents()
-    process.kill()
-    process.communicate()
+    with start_client(tmp_path, site.server(nodes=2, **HERE)):
+        assert site.agents()
     assert site.is_empty()
 
 

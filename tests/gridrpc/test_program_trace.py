@@ -152,7 +152,7 @@ def test_a_forked_child_has_a_trace_of_nobody_elses(farm: Path) -> None:
     assert len(rows(farm.parent / "trace" / f"farm-{process.pid}")) == 10
 
 
-def test_a_folder_that_cannot_be_made_is_told(farm: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(farm: Path) -> None:
     process = start(farm, folder=farm / "below")  # which is below a file
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 1

@@ -173,7 +173,7 @@ def test_an_error_of_a_rank_is_raised_also_if_others_wait(grid: Grid, rank: int)
 
 
 @pytest.mark.parametrize("how", ["abort", "kill"])
-def test_ranks_that_end_are_lost_and_started_anew(grid: Grid, how: str) -> None:
+def test_ranks_that_end_are_lost_and_started_again(grid: Grid, how: str) -> None:
     with pytest.raises(gridrpc.RanksLost, match="2 ranks were lost that ran abort") as lost:
         grid.submit(abort, how, ranks=2).result(LONG)
     assert "the last words of rank 1" in lost.value.stderr
@@ -194,7 +194,7 @@ def test_ranks_end_with_their_worker() -> None:
     until(lambda: not any(process.is_running() for process in processes))
 
 
-def test_what_is_missing_is_told(tmp_path: Path) -> None:
+def test_what_is_missing_is_reported(tmp_path: Path) -> None:
     with opened(workers=2, mpirun="no-such-mpirun --quiet") as grid:
         with pytest.raises(
             FileNotFoundError, match="`no-such-mpirun`, which starts ranks, is not there"

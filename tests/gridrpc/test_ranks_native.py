@@ -59,7 +59,7 @@ def test_a_function_runs_on_ranks_which_stay(grid: Grid) -> None:
     assert called(grid, "sum", x, ranks=2)[1][0] == 2
     # The usual way to call, with what the function was found with.
     assert grid.function("ranks/sum", ranks=2)(x)[0][0] == x.sum()
-    # On one, if nothing is said.
+    # On one by default.
     assert grid.function("ranks/sum")(x)[1][0] == 1
 
 
@@ -143,7 +143,7 @@ def test_what_runs_in_one_process_has_no_ranks(grid: Grid) -> None:
 @pytest.mark.parametrize(
     ("how", "status"), [(0, 7), (1, 128 + signal.SIGKILL), (2, 128 + signal.SIGSEGV), (3, 3)]
 )
-def test_ranks_that_end_are_lost_and_started_anew(grid: Grid, how: int, status: int) -> None:
+def test_ranks_that_end_are_lost_and_started_again(grid: Grid, how: int, status: int) -> None:
     with pytest.raises(
         gridrpc.RanksLost, match="2 ranks were lost that ran ranks/end_badly"
     ) as lost:
@@ -208,7 +208,7 @@ def test_ranks_are_on_the_host_of_their_worker(module: Path) -> None:
         assert lost.value.status == 7
 
 
-def test_what_is_missing_is_told(module: Path, tmp_path: Path) -> None:
+def test_what_is_missing_is_reported(module: Path, tmp_path: Path) -> None:
     missing = {"workers": 2, "worker": "native", "modules": [module]}
     with opened(**missing, mpirun="no-such-mpirun --quiet") as grid:
         with pytest.raises(gridrpc.RanksLost, match="`no-such-mpirun` is not there: install"):
@@ -223,7 +223,7 @@ def test_what_is_missing_is_told(module: Path, tmp_path: Path) -> None:
         assert (lost.value.status, lost.value.stderr) == (9, "of no use\n")
 
 
-def test_a_compiler_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_compiler_that_is_missing_is_reported(tmp_path: Path) -> None:
     (tmp_path / "m.idl").write_text('Module m; Define f() Backend "MPI" { }')
     done = subprocess.run(
         [PROGRAM, "compile", "m.idl"],

@@ -118,7 +118,7 @@ def test_hosts_that_are_lost(tmp_path: Path, far: Path, launcher: str) -> None:
         work.agent(1).kill()
         with pytest.raises(gridrpc.WorkerLost):
             once.result(LONG)
-        # The other host goes on, and is lost when a new agent has replaced the first.
+        # The other host continues, and is lost when a new agent has replaced the first.
         assert until(lambda: len(work.began()) == 3)
         work.agent(0).kill()
         assert until(lambda: Counter(n for n, _, _ in work.began())[0] == 2)

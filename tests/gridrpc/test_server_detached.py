@@ -48,6 +48,8 @@ Define gated(IN string log, IN string name, IN long n, OUT long r[1])
 Define again(IN string log, IN string name, IN long n, OUT long r[1])
     Idempotent
     { gate(log, name, n); *r = n; }
+Define changed(IN string log, IN string name, IN long n, INOUT double x[n])
+    { gate(log, name, 0); for (long i = 0; i < n; i++) x[i] += 1; }
 Define mixed(IN int n, IN int m, INOUT double x[n][m], IN string who, OUT string greeting)
     {
         for (int i = 0; i < n * m; i++) x[i] += 1;
@@ -342,9 +344,6 @@ def test_calls_that_wait_are_detached(tmp_path: Path, module: Path) -> None:
             last, here, gone = grid.submit("work/twice", x), calls[-1], calls[-2]
             one = last.detach()
             assert (last.detach(), here.detach()) == (one, here.detach())
-            # The call that runs, and those that the server has got, may have begun.
-            with pytest.raises(TypeError, match="the call of work/gated has begun"):
-                first.detach()
             stay = gone.detach()
             assert gone.cancel()
             with pytest.raises(gridrpc.CallCancelled):
@@ -375,18 +374,134 @@ def test_calls_that_wait_are_detached(tmp_path: Path, module: Path) -> None:
         assert "18" not in ran
 
 
-def test_an_idempotent_call_that_runs_is_detached_beside(tmp_path: Path, module: Path) -> None:
+@pytest.mark.parametrize("function", ["work/gated", "work/again"])
+def test_a_call_that_runs_is_detached_and_runs_once(
+    function: str, tmp_path: Path, module: Path
+) -> None:
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    with lab(tmp_path, module, workers=1) as served:
+        left = run_script(
+            tmp_path,
+            f"""
+            import os, time, gridrpc
+            grid = gridrpc.Grid(servers="{served.url}")
+            call = grid.submit("{function}", "{log}", "{gate}", 7)
+            while not os.path.exists("{log}"):
+                time.sleep(0.01)
+            print(call.detach(), call.detach(), call.done(), flush=True)
+            os._exit(0)
+            """,
+        )
+        assert left.returncode == 0, left.stderr
+        one, again, done = left.stdout.split()
+        assert (one, done) == (again, "False")
+        with served.client() as grid:
+            assert {call.id: call.state for call in grid.detached_calls()} == {one: "running"}
+            taken = grid.attach(one)
+            gate.touch()
+            assert taken.result(timeout=LONG) == 7
+            # The worker is free again.
+            assert grid.submit("work/add", 1, 2).result(timeout=LONG) == 3
+        assert lines(log) == ["7"]
+
+        def outcomes() -> list[str]:
+            """What the audit log, which comes a moment later, says of it."""
+            audit = map(json.loads, (served.state / "audit.jsonl").read_text().splitlines())
+            return [one["outcome"] for one in audit if one.get("function") == function]
+
+        assert until(lambda: outcomes() == ["ok"])
+
+
+def test_a_detached_call_continues_in_its_program(tmp_path: Path, module: Path) -> None:
+    with lab(tmp_path, module, workers=1) as served, served.client() as grid:
+        log, gate = tmp_path / "log", tmp_path / "gate"
+        runs, sent, *_ = [grid.submit("work/gated", str(log), str(gate), n) for n in range(8)]
+        assert until(lambda: lines(log) == ["0"])
+        # One that the server has got and not begun, too.
+        assert runs.detach() != sent.detach()
+        stopped = grid.submit("work/gated", str(log), str(gate), 9)
+        gate.touch()
+        assert [runs.result(timeout=LONG), sent.result(timeout=LONG)] == [0, 1]
+        assert stopped.result(timeout=LONG) == 9
+        gate.unlink()
+        stopped = grid.submit("work/gated", str(log), str(gate), 10)
+        assert until(lambda: "10" in lines(log))
+        stopped.detach()
+        assert stopped.cancel()
+        with pytest.raises(gridrpc.CallCancelled):
+            stopped.result(timeout=LONG)
+        ran = lines(log)
+        assert len(ran) == len(set(ran))
+
+
+def test_arrays_of_a_call_that_runs_are_detached(tmp_path: Path, module: Path) -> None:
+    more = '[modules.work]\nisolation = "user"\n'
+    with lab(tmp_path, module, more, workers=1) as served:
+        log, gate = tmp_path / "log", tmp_path / "gate"
+        with served.client() as grid:
+            # In memory that the workers share with this program.
+            x = np.arange(1e6)
+            call = grid.submit("work/changed", str(log), str(gate), x)
+            assert until(lambda: lines(log) == ["0"])
+            one = call.detach()
+            del call
+        with served.client() as grid:
+            others = [grid.submit("work/twice", np.ones(1_000_000)) for _ in range(3)]
+            gate.touch()
+            changed = grid.attach(one).result(timeout=LONG)
+            np.testing.assert_array_equal(changed, np.arange(1e6) + 1)
+            assert all((other.result(timeout=LONG) == 2).all() for other in others)
+
+
+def test_a_restart_ends_a_running_call_that_was_detached(tmp_path: Path, module: Path) -> None:
     with lab(tmp_path, module, workers=2) as served:
         log, gate = tmp_path / "log", tmp_path / "gate"
         with served.client() as grid:
-            call = grid.submit("work/again", str(log), str(gate), 7)
-            assert until(lambda: lines(log) == ["7"])
-            one = call.detach()
-            assert call.detach() == one
-            assert until(lambda: lines(log) == ["7", "7"])
+            calls = [
+                grid.submit(f"work/{name}", str(log), str(gate), n)
+                for n, name in enumerate(("gated", "again"))
+            ]
+            assert until(lambda: sorted(lines(log)) == ["0", "1"])
+            once, again = [call.detach() for call in calls]
+            assert served.stages() == {"running": 1, "queued": 1}
+            served.restart()
         gate.touch()
         with served.client() as grid:
-            assert grid.attach(one).result(timeout=LONG) == 7
+            with pytest.raises(gridrpc.WorkerLost, match="is not idempotent: it may have run"):
+                grid.attach(once).result(timeout=LONG)
+            assert grid.attach(again).result(timeout=LONG) == 1
+        assert sorted(lines(log)) == ["0", "1", "1"]
+
+
+def test_a_call_that_waits_for_a_limit_is_detached(tmp_path: Path, module: Path) -> None:
+    with lab(tmp_path, module, "[everyone]\ncalls = 1\n") as served:
+        log, gate = tmp_path / "log", tmp_path / "gate"
+        with served.client() as grid:
+            calls = [grid.submit("work/gated", str(log), str(gate), n) for n in range(2)]
+            assert until(lambda: lines(log) == ["0"])
+            # The server has both, as it has two workers.
+            waits, runs = calls[1].detach(), calls[0].detach()
+            assert served.stages() == {"queued": 1, "running": 1}
+        gate.touch()
+        with served.client() as grid:
+            taken = [grid.attach(one).result(timeout=LONG) for one in (waits, runs)]
+        assert taken == [1, 0]
+        assert lines(log) == ["0", "1"]
+
+
+def test_running_calls_that_cannot_be_detached_continue(tmp_path: Path, module: Path) -> None:
+    more = '[results]\nbytes = "10 B"\n'
+    with lab(tmp_path, module, more, workers=1) as served, served.client() as grid:
+        log, gate = tmp_path / "log", tmp_path / "gate"
+        call = grid.submit("work/gated", str(log), str(gate), 0)
+        assert until(lambda: lines(log) == ["0"])
+        with pytest.raises(gridrpc.LimitReached, match=r"`bytes = 10` in \[results\]"):
+            call.detach()
+        gate.touch()
+        assert call.result(timeout=LONG) == 0
+        with pytest.raises(ValueError, match="has ended"):
+            call.detach()
+        assert grid.detached_calls() == []
 
 
 def test_a_call_that_the_server_refuses_to_detach_has_failed(tmp_path: Path, module: Path) -> None:

@@ -188,6 +188,21 @@ def test_the_end_of_a_server_ends_its_calls(tmp_path: Path, work: Path, how: str
     assert (tmp_path / "state/audit.jsonl").exists()
 
 
+def test_a_server_that_stops_gives_back_what_has_not_begun(tmp_path: Path, work: Path) -> None:
+    with serving(tmp_path, offering(work)) as server, server.client() as grid:
+        # From now on the client sends these ahead.
+        assert [sum for [sum] in grid.starmap("work/add", [(1, item) for item in range(200)])] == [
+            *range(1, 201)
+        ]
+        call = hold(grid, tmp_path, "work")
+        queued = [grid.submit("work/add", 1, item) for item in range(20)]
+        assert until(lambda: any(pool["queued"] > 1 for pool in server.state_of("pools")))
+        assert server.stop() == 0
+        assert isinstance(call.exception(LONG), gridrpc.WorkerLost)
+        server.start()
+        assert [one.result(LONG)[0] for one in queued] == [*range(1, 21)]
+
+
 def test_a_server_that_stays_away(tmp_path: Path, work: Path) -> None:
     with serving(tmp_path, offering(work)) as server:
         with opened(servers=[server.url() + "?reconnect_timeout=1.5"]) as grid:

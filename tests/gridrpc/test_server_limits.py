@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,93 @@ def test_limit_of_bytes(work: Path, tmp_path: Path) -> None:
         assert running.result(LONG) == [1]
         # One such call after the other is possible.
         assert np.array_equal(copy(few), few)
+
+
+def received(server: Server) -> int:
+    """Bytes that the server has read from sockets."""
+    for line in Path(f"/proc/{server.pid}/io").read_text().splitlines():
+        name, _, value = line.partition(": ")
+        if name == "rchar":
+            return int(value)
+    raise AssertionError("no rchar")
+
+
+def test_limits_are_checked_before_sending(work: Path, tmp_path: Path) -> None:
+    """By the client, which learns them with the interface and asks again before it refuses."""
+    authority = Authority(tmp_path)
+    ann, bob = authority.user("ann"), authority.user("bob")
+    config = offering(work) + "[users.ann]\nbytes = '512 KiB'\n"
+    size = 20_000_000
+    with serving(tmp_path, config, authority) as server:
+        with server.client(bob) as grid:
+            assert grid.function("work/copy")(np.ones(size, np.uint8)).all()
+        with server.client(ann) as grid:
+            copy = grid.function("work/copy")
+            assert copy(np.ones(400_000, np.uint8)).all()
+            before = received(server)
+            for call in (copy, copy.submit, copy.detach):
+                with pytest.raises(gridrpc.LimitReached) as reached:
+                    call(np.ones(size, np.uint8))
+                assert str(reached.value) == (
+                    'work/copy: the limit `bytes` of user "ann" is reached: the arguments would'
+                    " have 20000008 bytes, and 524288 may be held; this call alone exceeds it: send"
+                    " less in one call, or ask the server's owner for a higher limit; nothing was"
+                    f" sent to server `127.0.0.1:{server.port}`"
+                )
+            assert received(server) - before < 1_000_000
+        assert server.audit("limit") == []
+        # What the client checks is a help: the server refuses who sends all the same.
+        with opened_by_hand(server, ann, "work/copy") as wire:
+            wire.call(7, 1, *arguments(600_000, "x" * 600_000, None))
+            error, message = wire.failure()
+            assert error == "gridrpc.LimitReached"
+            assert "524288 may be held" in message
+        assert until(lambda: [one["outcome"] for one in server.audit("limit")] == ["bytes"])
+
+
+def test_a_limit_that_was_raised_counts_at_once(work: Path, tmp_path: Path) -> None:
+    config = offering(work) + "[everyone]\nbytes = '1 MiB'\n"
+    data = np.ones(2_000_000, np.uint8)
+    with serving(tmp_path, config) as server, server.client() as grid:
+        copy = grid.function("work/copy")
+        with pytest.raises(gridrpc.LimitReached):
+            copy(data)
+        server.stop()
+        server.file.write_text(server.file.read_text().replace("1 MiB", "4 MiB"))
+        server.start()
+
+        def is_back() -> bool:
+            with suppress(gridrpc.GridError):
+                return bool(copy(data).all())
+            return False
+
+        assert until(is_back)
+        with pytest.raises(gridrpc.LimitReached, match="4194304 may be held"):
+            copy(np.ones(5_000_000, np.uint8))
+
+
+def test_a_call_that_takes_more_workers_than_its_user_may_use(work: Path, tmp_path: Path) -> None:
+    config = offering(work, workers=2) + "[modules.work]\ncores = 'all'\n[everyone]\nworkers = 1\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        with pytest.raises(gridrpc.LimitReached, match="each call takes 2 workers, and 1 may be"):
+            grid.function("work/add")(1, 2)
+        assert server.audit("limit") == []
+
+
+def test_a_call_whose_work_arrays_exceed_the_memory_of_a_worker(
+    compile_idl: CompileIdl, tmp_path: Path
+) -> None:
+    module = compile_idl(
+        "Module solver; Define solve(IN int n, OUT int r[1], WORK double lu[n][n])"
+        " { *lu = *r = n; }"
+    )
+    config = offering(module) + "[modules.solver]\nmemory = '64 MiB'\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        solve = grid.function("solver/solve")
+        assert solve(1000) == [1000]
+        message = r"limit `memory` of the module .* 80000000000 bytes, .* may have 67108864"
+        with pytest.raises(gridrpc.LimitReached, match=message):
+            solve(100_000)
 
 
 def test_limit_of_the_rate(work: Path, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_changed_interface_is_reported(watching: Server, compile_idl: CompileI
         with pytest.raises(gridrpc.InterfaceChanged, match=r"IN long c"):
             add(3, 5)
         assert grid.function("work/add")(3, 5, 7) == [15]
-        # What has not changed goes on.
+        # What has not changed continues.
         assert grid.function("work/pid")()[0] > 0
 
 

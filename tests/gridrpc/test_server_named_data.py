@@ -160,14 +160,14 @@ def test_others_cannot_tell_whether_a_name_exists(tmp_path: Path, module: Path) 
             wire = served.connect(served.users["eve"])
             wire.serve()
             wire.name(0, "stat/sum")
-            wire.call(1, 0, blobs=(stolen._blob,))
+            wire.call(1, 0, blobs=(stolen._version.number,))
             error, message = wire.failure()
             assert error == "gridrpc.DataNotFound", message
             wire.close()
             # Nor can they send their own data under that number.
             wire = served.connect(served.users["eve"])
             wire.serve()
-            wire.send(10, stolen._blob.to_bytes(8, "little") + b"\0\0")
+            wire.send(10, stolen._version.number.to_bytes(8, "little") + b"\0\0")
             assert wire.has_ended()
             wire.close()
             # The rights are those of the latest data.
@@ -253,6 +253,28 @@ def test_data_is_replaced_and_running_calls_keep_theirs(tmp_path: Path, module: 
         assert grid.submit("stat/sum", new).result(LONG) == [20]
         del never_used
         assert until(lambda: [one["function"] for one in served.audit("unshare")] == ["anna/x"])
+
+
+def test_a_reference_replaces_data_under_its_name(tmp_path: Path, module: Path) -> None:
+    gate = tmp_path / "gate"
+    with lab(tmp_path, module) as served, served.of("anna") as grid:
+        prices = grid.share(np.full(10, 1.0), name="prices", readers=["ben"])
+        call = grid.submit("stat/slow", str(gate), prices)
+        prices.replace(np.full(20, 2.0))
+        assert prices.nbytes == 160
+        # The only worker runs the first call.
+        later = grid.submit("stat/sum", prices)
+        gate.touch()
+        assert call.result(LONG) == [10]
+        assert later.result(LONG) == [40]
+        with served.of("ben") as ben:
+            found = ben.shared("anna/prices")
+            assert ben.submit("stat/sum", found).result(LONG) == [40]
+            with pytest.raises(TypeError, match="another program has shared"):
+                found.replace(np.zeros(3))
+        with pytest.raises(TypeError, match="cannot be shared by name"):
+            prices.replace({"no": "array"})
+        assert grid.submit("stat/sum", prices).result(LONG) == [40]
 
 
 def test_old_data_is_removed(tmp_path: Path, module: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import resource
-import shutil
 import socket
 import ssl
 import struct
@@ -18,7 +17,7 @@ import psutil
 import pytest
 
 import gridrpc
-from grids import PROGRAM, CompileIdl, opened
+from grids import CompileIdl, opened
 from hostile import sections, text
 from processes import LONG, descendants, running, until
 from servers import (
@@ -240,7 +239,7 @@ def test_calls_of_a_revoked_user_end(site: Site, tmp_path: Path) -> None:
         site.authority.revoke("eve")
         with pytest.raises(gridrpc.WorkerLost, match="is gone"):
             call.result(LONG)
-        # What it ran does not hold a worker for ever.
+        # What it ran does not hold a worker forever.
         assert until(lambda: site.server.module("work")["alive"] == 0)
     (tmp_path / "gate").touch()
 
@@ -515,7 +514,7 @@ def test_numbers_of_shared_data_of_others(site: Site) -> None:
         # Once this call has been answered, the data has arrived.
         wire.call(2, 1, *arguments(1, 2, None))
         assert wire.receive(REPLY)[0] == REPLY
-        # A call that refers to the data of others waits for its own, for ever.
+        # A call that refers to the data of others waits for its own, forever.
         reference = struct.pack("<HBQQI", 1, 3, 6, 4711, 0)
         other.send(HOST_CALL, struct.pack("<QIIBHQ", 7, 1, ANY, 0, 1, 4711) + reference)
         other.call(8, 1, *arguments(1, 2, None))
@@ -574,17 +573,6 @@ def test_processes_that_modules_leave_end_with_the_server(
         assert until(lambda: not running(left | {worker}))
 
 
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that all users can enter, with the program."""
-    with TemporaryDirectory(dir="/tmp", prefix="gridrpc-") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        shutil.copy(PROGRAM.resolve(), folder / "gridrpc")
-        (folder / "gridrpc").chmod(0o755)
-        yield folder
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
 def test_workers_that_run_as_their_caller(open_folder: Path, compile_idl: CompileIdl) -> None:
     authority = Authority(open_folder)
@@ -623,7 +611,7 @@ def test_other_users_of_this_machine(compile_idl: CompileIdl) -> None:
         with serving(folder, config, socket=folder / "public") as server:
             pid = os.fork()
             if pid == 0:
-                # Whatever happens, this process does not go on as a second run of the tests.
+                # Whatever happens, this process does not continue as a second run of the tests.
                 status = 9
                 try:
                     os.setgroups([])

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -133,7 +134,7 @@ def test_a_program_that_is_killed_comes_back_to_its_results(tmp_path: Path) -> N
     assert sorted(ran(tmp_path)) == list(range(200))
 
 
-def test_work_goes_on_when_the_program_has_ended(
+def test_work_continues_when_the_program_has_ended(
     night: gridrpc.AttachedGrid, tmp_path: Path
 ) -> None:
     source = """
@@ -177,7 +178,9 @@ def test_two_programs_share_a_map(
         assert sorted(ran(tmp_path)) == list(range(60))
 
 
-def test_ctrl_c_detaches_and_the_work_goes_on(night: gridrpc.AttachedGrid, tmp_path: Path) -> None:
+def test_ctrl_c_detaches_and_the_work_continues(
+    night: gridrpc.AttachedGrid, tmp_path: Path
+) -> None:
     program = start_script(
         tmp_path,
         """
@@ -193,7 +196,7 @@ def test_ctrl_c_detaches_and_the_work_goes_on(night: gridrpc.AttachedGrid, tmp_p
         program.stdout.readline()
     os.killpg(program.pid, signal.SIGINT)
     _, said = program.communicate(timeout=LONG)
-    assert "detached from session night, whose work goes on" in said
+    assert "detached from session night, whose work continues" in said
     assert said.count("detached") == 1
     (tmp_path / "gate").touch()
     assert list(night.results("work")) == list(range(20))
@@ -240,7 +243,7 @@ def test_a_session_ends_at_its_limit(tmp_path: Path, state: Path) -> None:
 
 
 @pytest.mark.parametrize("idempotent", [True, False])
-def test_a_session_whose_process_is_killed_goes_on_from_its_files(
+def test_a_session_whose_process_is_killed_continues_from_its_files(
     tmp_path: Path, state: Path, idempotent: bool
 ) -> None:
     name = f"killed-{idempotent}"
@@ -256,7 +259,7 @@ def test_a_session_whose_process_is_killed_goes_on_from_its_files(
     assert listed(name, tmp_path) == [name, "stale"]
     (tmp_path / "gate").touch()
     # With the grid that it had, in the folder that it had, wherever it is started again.
-    assert "goes on with work" in command("start", name, cwd=Path("/"))
+    assert "continues with work" in command("start", name, cwd=Path("/"))
     with gridrpc.attach(name) as grid:
         results = list(grid.results("work", return_exceptions=True))
         counts = collections.Counter(ran(tmp_path))
@@ -277,7 +280,7 @@ def test_a_session_whose_process_is_killed_goes_on_from_its_files(
     command("stop", name, "--forget", cwd=tmp_path)
 
 
-def test_errors_are_raised_in_their_places_and_run_again_when_they_were_told(
+def test_errors_are_raised_in_their_places_and_run_again_when_they_were_reported(
     night: gridrpc.AttachedGrid, tmp_path: Path
 ) -> None:
     results = night.map("work", not_today, *at(tmp_path, range(10)))
@@ -289,6 +292,40 @@ def test_errors_are_raised_in_their_places_and_run_again_when_they_were_told(
     assert list(night.map("work", not_today, *at(tmp_path, range(10)))) == list(range(10))
     counts = collections.Counter(ran(tmp_path))
     assert counts == {n: 2 if n == 5 else 1 for n in range(10)}
+
+
+def test_a_cancelled_map_keeps_its_results_and_continues_when_it_is_sent_again(
+    night: gridrpc.AttachedGrid, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+
+    def work(n: int) -> int:
+        with (tmp_path / f"ran-{n}").open("a") as mark:
+            mark.write("x")
+        while n >= 2 and not gate.exists():
+            time.sleep(0.005)
+        return n
+
+    night.submit("held", work, range(8), chunk=1, idempotent=True)
+    assert until(lambda: night.maps["held"]["results"] == 2)
+    assert until(lambda: night.maps["held"]["under_way"] > 0)
+    assert command("cancel", "night", "held", cwd=tmp_path) == "held: cancelled\n"
+    assert until(lambda: night.maps["held"]["under_way"] == 0)
+    results = night.results("held")
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(gridrpc.CallCancelled, match="map `held` of the session was cancelled"):
+        next(results)
+    # Its workers are free for others.
+    assert list(night.map("other", abs, [-1])) == [1]
+    gate.touch()
+    assert list(night.map("held", work, range(8), chunk=1, idempotent=True)) == list(range(8))
+    assert (tmp_path / "ran-0").read_text() == "x"
+    assert night.cancel("held") is False
+    assert "it had ended" in command("cancel", "night", "--all", cwd=tmp_path)
+    with pytest.raises(LookupError, match="has no map `absent`"):
+        night.cancel("absent")
+    told = command("cancel", "night", cwd=tmp_path, status=1)
+    assert "give keys of maps and calls, or --all" in told
 
 
 def test_what_has_changed_is_noticed(night: gridrpc.AttachedGrid) -> None:
@@ -309,7 +346,7 @@ def test_what_has_changed_is_noticed(night: gridrpc.AttachedGrid) -> None:
 
 
 @pytest.mark.usefixtures("night")
-def test_a_module_that_has_changed_is_loaded_anew(tmp_path: Path) -> None:
+def test_a_module_that_has_changed_is_loaded_again(tmp_path: Path) -> None:
     source = """
         import gridrpc, mine
         with gridrpc.attach("night") as grid:
@@ -338,7 +375,7 @@ def test_an_item_that_raises_an_error_leaves_the_map_open(
 
 
 @pytest.mark.usefixtures("session")
-def test_a_session_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_a_session_that_is_not_there_is_reported_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(NoSession, match=r"no session `dawn`; there are .*`night`"):
         gridrpc.attach("dawn")
     with pytest.raises(ValueError, match="not a valid name of a session"):
@@ -392,7 +429,7 @@ def test_another_process_with_its_number_is_not_the_session(state: Path) -> None
     record.write_text(json.dumps(told))
 
 
-def test_a_grid_that_cannot_be_is_told(tmp_path: Path) -> None:
+def test_a_grid_that_cannot_be_is_reported(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text("[grid]\nworkrs = 3\n")
     said = command("start", "bad", "--config", "grid.toml", cwd=tmp_path, status=1)
     assert "unknown key `workrs`" in said
@@ -436,7 +473,7 @@ def local(name: str, python: str) -> str:
     return f'[server.{name}]\nlauncher = "local"\nworkers = 1\npython = "{python}"\n'
 
 
-def test_a_grid_that_will_have_no_workers_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_grid_that_will_have_no_workers_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(local("bad", "python-of-the-test"))
     said = command("start", "hopeless", "--config", "grid.toml", cwd=tmp_path, status=1)
     assert "session `hopeless` could not be started: no worker could be started" in said

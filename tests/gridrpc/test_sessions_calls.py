@@ -152,7 +152,7 @@ def test_calls_outlive_the_process_of_the_session(tmp_path: Path, home: Path) ->
             grid.forget(key)
 
 
-def test_an_earlier_version_of_a_session_goes_on(tmp_path: Path, home: Path) -> None:
+def test_an_earlier_version_of_a_session_continues(tmp_path: Path, home: Path) -> None:
     """Its plans were pickled under another name."""
     with gridrpc.attach("calls") as grid:
         assert list(grid.map("work", noted, *at(tmp_path, range(5)))) == [0, 10, 20, 30, 40]
@@ -205,19 +205,19 @@ def test_two_programs_send_the_same_map_at_a_time(
     assert grid.maps["work"]["items"] == 200
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("restarted", [False, True])
 def test_a_reader_notices_that_another_program_removes_the_map(
-    grid: gridrpc.AttachedGrid, tmp_path: Path, anew: bool
+    grid: gridrpc.AttachedGrid, tmp_path: Path, restarted: bool
 ) -> None:
     grid.submit("work", waits, *at(tmp_path, range(20)), chunk=1)
     results = grid.results("work")
     assert [next(results) for _ in range(10)] == list(range(10))
     with gridrpc.attach("calls") as other:
-        if anew:
+        if restarted:
             other.submit("work", noted, *at(tmp_path, range(20)), if_changed="restart")
         else:
             other.forget("work")
-    with pytest.raises(SessionError, match="was removed, or begun anew, by another program"):
+    with pytest.raises(SessionError, match="was removed, or started over, by another program"):
         next(results)
 
 

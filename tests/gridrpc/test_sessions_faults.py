@@ -252,19 +252,19 @@ def test_items_that_differ_from_those_of_another_program_are_noticed(tmp_path: P
         assert said.startswith("JournalError map `work` of the session has another item 30 ")
 
 
-@pytest.mark.parametrize("anew", [False, True])
-def test_a_map_that_is_removed_while_a_program_sends_it(tmp_path: Path, anew: bool) -> None:
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_map_that_is_removed_while_a_program_sends_it(tmp_path: Path, restarted: bool) -> None:
     with started(tmp_path), gridrpc.attach("night") as grid:
         program = start_script(tmp_path, STOPS.format(last=0))
         assert until(lambda: is_stopped(program))
-        if anew:
+        if restarted:
             grid.submit("work", noted, *at(tmp_path, range(5)), if_changed="restart")
         else:
             grid.forget("work")
         os.kill(program.pid, signal.SIGCONT)
         said, _ = program.communicate(timeout=LONG)
         assert said == (
-            "SessionError map `work` was removed, or begun anew, by another program in the "
+            "SessionError map `work` was removed, or started over, by another program in the "
             "meantime\n"
         )
 
@@ -348,7 +348,7 @@ def test_a_limit_does_not_follow_the_wall_clock(tmp_path: Path) -> None:
     assert registry.record_of("night").ended.startswith("it was ended by SIGTERM")
 
 
-def test_a_user_without_a_home_is_told_what_to_set(
+def test_a_user_without_a_home_is_reported_what_to_set(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 import gridrpc
 from gridrpc import GridClosed, SessionEnded
-from processes import LONG, run_script
+from processes import LONG, descendants, run_script
 from sessions import command, session
 
 
@@ -54,6 +55,32 @@ def test_the_grid_of_a_session(attached: gridrpc.AttachedGrid) -> None:
         grid.submit(abs, 1)
     with pytest.raises(SessionEnded):
         attached.grid  # noqa: B018 - opens a grid
+
+
+def process(_: object) -> int:
+    return os.getpid()
+
+
+def processes(server: str) -> set[int]:
+    return set(gridrpc.current_grid().map(process, range(20), server=server))
+
+
+def test_functions_of_a_session_make_calls_on_its_workers(attached: gridrpc.AttachedGrid) -> None:
+    grid = attached.grid
+    for server in ("localhost", "shared"):
+        found = grid.submit(processes, server).result(LONG)
+        # It has two workers, which are no children of this program.
+        assert 1 <= len(found) <= 2
+        assert not found & descendants()
+
+
+def test_functions_elsewhere_cannot_bind_calls_to_a_session() -> None:
+    servers = ["session:shared", "local://own?workers=1"]
+    with (
+        gridrpc.Grid(servers=servers) as grid,
+        pytest.raises(gridrpc.ServerNotFound, match="is shared with other programs"),
+    ):
+        grid.submit(processes, "shared", server="own").result(LONG)
 
 
 def test_calls_end_with_their_program(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_needs_that_nobody_has_stop_the_map_until_others_are_given(
         ({"backoff": -1.0}, ValueError, "`backoff` is -1.0"),
     ],
 )
-def test_invalid_options_are_told_before_anything_is_sent(
+def test_invalid_options_are_reported_before_anything_is_sent(
     grid: gridrpc.AttachedGrid, options: dict[str, Any], error: type[Exception], told: str
 ) -> None:
     with pytest.raises(error, match=told):
@@ -140,7 +140,7 @@ def test_the_last_error_says_how_many_attempts_there_were(
     assert ran(tmp_path) == [7, 7]
 
 
-def test_other_errors_are_told_at_once(grid: gridrpc.AttachedGrid, tmp_path: Path) -> None:
+def test_other_errors_are_reported_at_once(grid: gridrpc.AttachedGrid, tmp_path: Path) -> None:
     with pytest.raises(Flaky) as caught:
         next(grid.map("work", flaky, *at(tmp_path, [7]), retries=5, retry_on=OSError))
     assert not [note for note in caught.value.__notes__ if "attempts" in note]

@@ -124,7 +124,7 @@ def test_the_status_of_a_parked_map(
     assert not is_open(process, "work")
 
 
-def test_a_parked_map_goes_on(
+def test_a_parked_map_continues(
     grid: gridrpc.AttachedGrid, process: psutil.Process, tmp_path: Path
 ) -> None:
     assert sum(grid.map("work", noted, *at(tmp_path, range(5)))) == 100

@@ -24,9 +24,10 @@ from batches import (
     slurm_of,
     start_client,
 )
+from gridbench_testbed.batch.slurm import Slurm
 from gridrpc import StartError, TooFewCores, WorkerLost, attach
 from grids import PROGRAM
-from processes import LONG, environment, run_script, until
+from processes import LONG, environment, run_script, start_script, until
 
 pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
 
@@ -47,6 +48,21 @@ def test_an_array_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None
         assert len(running) == 4
         # One request: all are tasks of one job.
         assert len({task.split("_")[0] for task in running}) == 1
+
+
+def test_a_sweep_runs_on_the_nodes_and_resumes(site: Site, tmp_path: Path) -> None:
+    rows = [{"value": n} for n in range(40)]
+    out = site.shared / "swept.csv"
+    for limit in (30, 40):
+        with site.full_grid(tmp_path, nodes=2) as grid:
+            made = grid.sweep(
+                remote.nap_on_host, rows[:limit], constants={"scale": 2}, output=out, resume=True,
+                chunk=1,
+            )  # fmt: skip
+            assert [row["result"] for row in made] == [2 * n for n in range(limit)]
+            assert {row["host"] for row in made} <= {"n1", "n2", "n3", "n4"}
+            assert grid.stats().calls.submitted == (30 if limit == 30 else 10)
+    assert len(out.read_text().splitlines()) == 41
 
 
 def test_one_job_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None:
@@ -134,14 +150,14 @@ def test_what_has_started_is_used_while_the_rest_is_queued(site: Site, tmp_path:
             assert until(lambda: len(site.running()) == 3)
             (waits,) = site.queued()
 
-            def told() -> str:
+            def describe() -> str:
                 with pytest.raises(TimeoutError) as caught:
                     grid.wait_until_ready(0.1)
                 return str(caught.value)
 
             # Where the job waits, and why, in words and in Slurm's own.
-            assert until(lambda: f"{waits.split('_')[0]} (" in told())
-            assert until(lambda: "is queued as job" in told() and ": Resources)" in told())
+            assert until(lambda: f"{waits.split('_')[0]} (" in describe())
+            assert until(lambda: "is queued as job" in describe() and ": Resources)" in describe())
             site.slurm.resume("n4")
             grid.wait_until_ready(LONG)
             assert grid.workers == 8
@@ -159,7 +175,7 @@ def test_what_does_not_start_in_time_is_cancelled_and_told_with_the_reason(
         assert "its partition is down: PartitionDown" in str(caught.value)
 
 
-def test_hosts_that_wait_for_the_same_are_told_in_one_line(site: Site, tmp_path: Path) -> None:
+def test_hosts_that_wait_for_the_same_are_reported_in_one_line(site: Site, tmp_path: Path) -> None:
     keys = {"partition": "closed", "nodes": 30}
     reason = "its partition is down: PartitionDown"
     with site.grid(tmp_path, **keys) as grid:
@@ -197,7 +213,7 @@ def test_hosts_that_wait_for_the_same_are_told_in_one_line(site: Site, tmp_path:
     ],
     ids=str,
 )
-def test_requests_that_cannot_be_are_told_with_a_remedy(
+def test_requests_that_cannot_be_are_reported_with_a_remedy(
     site: Site, tmp_path: Path, keys: dict[str, object], words: list[str]
 ) -> None:
     with site.grid(tmp_path, **keys) as grid, pytest.raises(StartError) as caught:
@@ -205,7 +221,9 @@ def test_requests_that_cannot_be_are_told_with_a_remedy(
     assert all(word in str(caught.value) for word in words), caught.value
 
 
-def test_a_job_that_somebody_cancels_is_told_so_and_comes_back(site: Site, tmp_path: Path) -> None:
+def test_a_job_that_somebody_cancels_is_reported_so_and_comes_back(
+    site: Site, tmp_path: Path
+) -> None:
     with site.full_grid(tmp_path, nodes=2, exclusive=True, workers=1) as grid:
         work = Everywhere(grid, tmp_path)
         (victim,) = [task for task in site.slurm.jobs() if task.endswith(work.nodes[0])]
@@ -221,7 +239,7 @@ def test_a_job_that_somebody_cancels_is_told_so_and_comes_back(site: Site, tmp_p
         assert len(Everywhere(grid, tmp_path / "again").let_go()) == 2
 
 
-def test_a_node_that_fails_is_told_so(site: Site, tmp_path: Path) -> None:
+def test_a_node_that_fails_is_reported_so(site: Site, tmp_path: Path) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1) as grid:
         work = Everywhere(grid, tmp_path)
         site.slurm.fail(work.nodes[0])
@@ -259,21 +277,17 @@ def test_a_killed_client_leaves_no_direct_request(
 ) -> None:
     table = site.server(name="small", nodes=1, request="direct")
     other = site.server(name="other", nodes=2, request="direct", partition=partition)
-    process = start_client(tmp_path, table, other)
-    assert until(lambda: len(site.slurm.jobs()) == 2)
-    process.kill()
-    process.communicate()
+    with start_client(tmp_path, table, other):
+        assert until(lambda: len(site.slurm.jobs()) == 2)
     assert site.nothing_is_left()
 
 
 def test_a_killed_client_leaves_no_jobs(site: Site, tmp_path: Path) -> None:
     """Neither those that run nor those that wait, nor its tickets."""
-    process = start_client(tmp_path, site.server(nodes=5, exclusive=True))
-    assert until(lambda: len(site.running()) == 4)
-    assert len(site.queued()) == 1
-    assert site.tickets()
-    process.kill()
-    process.communicate()
+    with start_client(tmp_path, site.server(nodes=5, exclusive=True)):
+        assert until(lambda: len(site.running()) == 4)
+        assert len(site.queued()) == 1
+        assert site.tickets()
     assert site.nothing_is_left()
 
 
@@ -358,7 +372,7 @@ def test_the_script_can_be_printed_and_submitted_by_hand(site: Site, tmp_path: P
     site.slurm.run("sbatch", "--test-only", str(tmp_path / "script"))
 
 
-def test_calls_go_on_while_slurm_does_not_answer(site: Site, tmp_path: Path) -> None:
+def test_calls_continue_while_slurm_does_not_answer(site: Site, tmp_path: Path) -> None:
     with site.full_grid(tmp_path, nodes=2) as grid:
         site.slurm.stop_controller()
         try:
@@ -411,8 +425,73 @@ def test_a_session_keeps_its_jobs_while_no_program_is_there(
     assert site.nothing_is_left()
 
 
-def test_ctrl_c_leaves_no_jobs(site: Site, tmp_path: Path) -> None:
-    process = start_client(tmp_path, site.server(nodes=2))
-    os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=LONG)
+SHARES = """
+import pathlib
+import batches, gridrpc
+name = "{name}"
+with gridrpc.attach("team") as session:
+    grid = session.grid
+    run, gate = batches.tell_node_and_wait, "gate-{name}"
+    calls = [grid.submit(run, f"{name}{n}", gate) for n in range(2)]
+    pathlib.Path("submitted").touch()
+    print(*sorted(call.result() for call in calls))
+"""
+
+
+def test_programs_share_the_jobs_of_a_session(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "grid.toml").write_text(site.server(nodes=2, exclusive=True))
+
+    def session(*words: str) -> None:
+        subprocess.run([PROGRAM, "session", *words], cwd=tmp_path, check=True, timeout=LONG)
+
+    def started(name: str) -> list[bool]:
+        return [(tmp_path / f"{name}{n}").exists() for n in range(2)]
+
+    session("start", "team", "--config", "grid.toml")
+    try:
+        programs = {}
+        for name in ("a", "b", "c"):
+            # Four workers are two for each of the first two programs: the third waits.
+            assert until(lambda: all(all(started(known)) for known in programs))
+            (tmp_path / name).mkdir()
+            programs[name] = start_script(tmp_path / name, SHARES.replace("{name}", name))
+        jobs = site.running()
+        assert len(jobs) == 2
+        assert until((tmp_path / "c" / "submitted").exists)
+        assert started("c") == [False, False]
+        programs["a"].kill()
+        programs["a"].communicate(timeout=LONG)
+        # Its calls have ended with it, and so the third has their places.
+        assert until(lambda: all(started("c")))
+        for name in ("b", "c"):
+            (tmp_path / f"gate-{name}").touch()
+            out, errors = programs[name].communicate(timeout=LONG)
+            assert programs[name].returncode == 0, errors
+            assert set(out.split()) <= {"n1", "n2"}
+        assert site.running() == jobs
+    finally:
+        session("stop", "team", "--forget")
     assert site.nothing_is_left()
+
+
+def test_ctrl_c_leaves_no_jobs(site: Site, tmp_path: Path) -> None:
+    with start_client(tmp_path, site.server(nodes=2)) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=LONG)
+    assert site.nothing_is_left()
+
+
+def test_a_second_slurm_is_behind_a_prefix(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir(0o700)
+    with Slurm(nodes=1, processors=2) as slurm:
+        other = Site(slurm, tmp_path / "shared")
+        second = other.server(name="other", nodes=2, prefix=slurm.prefix)
+        with start_client(tmp_path, site.server(nodes=1), second):
+            assert until(lambda: len(site.running()) == 1)
+            assert until(lambda: (len(other.running()), len(other.queued())) == (1, 1))
+        # What cancels jobs of a killed client puts the prefix before its commands as well.
+        assert site.nothing_is_left()
+        assert other.nothing_is_left()

@@ -30,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def test_exclusive_nodes_are_others_for_each_call(site: Site, tmp_path: Path) -> None:
-    """All that there can be are asked for, each a whole node."""
+    """All that there can be are requested, each a whole node."""
     keys = {"nodes": "0-3", "workers": 1, "exclusive": True, "idle": 1}
     with site.grid(tmp_path, **keys) as grid:
         gate = tmp_path / "gate"
@@ -84,7 +84,7 @@ with gridrpc.Grid(config="grid.toml") as grid:
 """
 
 
-def test_a_start_that_takes_long_is_told(site: Site, tmp_path: Path) -> None:
+def test_a_start_that_takes_long_is_reported(site: Site, tmp_path: Path) -> None:
     """In a line on a terminal, which is gone at the end; in lines of a log; or not at all."""
     for node in site.slurm.nodes:
         site.slurm.hold(node)

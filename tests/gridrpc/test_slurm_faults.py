@@ -25,7 +25,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield Site(slurm, tmp_path_factory.mktemp("shared"))
 
 
-def test_a_nodes_daemon_is_started_anew_while_its_job_runs(site: Site, tmp_path: Path) -> None:
+def test_a_nodes_daemon_is_started_again_while_its_job_runs(site: Site, tmp_path: Path) -> None:
     with site.full_grid(tmp_path, nodes=1, options=["--nodelist=n2"]) as grid:
         pids = {grid.submit(remote.pid).result(LONG) for _ in range(20)}
         site.slurm.stop_node("n2")
@@ -34,7 +34,7 @@ def test_a_nodes_daemon_is_started_anew_while_its_job_runs(site: Site, tmp_path:
         assert grid.submit(remote.pid).result(LONG) in pids
 
 
-def test_a_node_whose_spool_is_full_is_told(site: Site, tmp_path: Path) -> None:
+def test_a_node_whose_spool_is_full_is_reported(site: Site, tmp_path: Path) -> None:
     keys = {"nodes": 1, "options": ["--nodelist=n3"], "start_timeout": 5}
     with batches.full_disk(site.slurm.spool("n3")):
         with site.grid(tmp_path, **keys) as grid, pytest.raises(StartError) as caught:
@@ -45,7 +45,9 @@ def test_a_node_whose_spool_is_full_is_told(site: Site, tmp_path: Path) -> None:
     site.slurm.resume("n3")
 
 
-def test_a_partition_that_takes_no_jobs_is_told_with_a_remedy(site: Site, tmp_path: Path) -> None:
+def test_a_partition_that_takes_no_jobs_is_reported_with_a_remedy(
+    site: Site, tmp_path: Path
+) -> None:
     closed = ("scontrol", "update", "partitionname=closed")
     site.slurm.run(*closed, "state=inactive")
     try:
@@ -101,7 +103,7 @@ def test_a_session_whose_jobs_are_refused_says_so_at_its_start(
         ("direct", "Slurm controller not responding, sleeping"),
     ],
 )
-def test_a_slurm_that_takes_no_more_jobs_is_told(
+def test_a_slurm_that_takes_no_more_jobs_is_reported(
     site: Site, tmp_path: Path, request_form: str, said: str
 ) -> None:
     keys = {"nodes": 2, "request": request_form, "start_timeout": 5, "stop_timeout": 1}
@@ -126,7 +128,7 @@ def preempting(site: Site, work: Everywhere) -> Iterator[None]:
         site.slurm.run("scancel", job)
 
 
-def test_a_job_that_has_to_make_room_is_told_so_and_another_comes(
+def test_a_job_that_has_to_make_room_is_reported_so_and_another_comes(
     site: Site, tmp_path: Path
 ) -> None:
     with site.full_grid(tmp_path, nodes=1, workers=1) as grid:
@@ -159,7 +161,7 @@ def test_a_job_that_has_to_make_room_rejoins_if_it_may(site: Site, tmp_path: Pat
     ],
     ids=["nodes", "time"],
 )
-def test_what_a_partition_does_not_give_is_told(
+def test_what_a_partition_does_not_give_is_reported(
     site: Site, tmp_path: Path, keys: dict[str, object], words: str
 ) -> None:
     with site.grid(tmp_path, partition="small", **keys) as grid:

@@ -29,7 +29,7 @@ import gridrpc
 from grids import PROGRAM
 from processes import LONG, environment, until, write_script
 
-#: A program that has a grid, makes calls, and waits until it is told to go on.
+#: A program that has a grid, makes calls, and waits for the signal to continue.
 PROGRAM_WITH_GRID = """
     import sys, gridrpc
 
@@ -99,7 +99,7 @@ def top(*arguments: object, before: tuple[str, ...] = ()) -> subprocess.Complete
     )
 
 
-def told(*arguments: object) -> dict[str, Any]:
+def describe(*arguments: object) -> dict[str, Any]:
     ran = top(*arguments, "--once", "--json")
     assert ran.returncode == 0, ran.stderr
     document: dict[str, Any] = json.loads(ran.stdout)
@@ -112,7 +112,7 @@ def test_a_grid_tells_other_processes_what_it_tells_its_own(
     watched.do("import json, dataclasses; told = dataclasses.asdict(grid.stats())")
     watched.do("print(json.dumps(told), file=open(__file__ + '.json', 'w'), flush=True)")
     file = tmp_path / "script.py.json"
-    inside, outside = json.loads(file.read_text()), told(watched.pid)
+    inside, outside = json.loads(file.read_text()), describe(watched.pid)
     assert outside.pop("uptime") >= inside.pop("uptime") > 0
     assert outside == inside
     assert outside["calls"]["submitted"] == 41
@@ -281,7 +281,7 @@ def test_looking_at_a_program_that_is_stopped_can_be_ended(watched: Watched) -> 
     words = [PROGRAM, "top", str(watched.pid), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as ran, stopped(watched, ran):
         assert ran.stdout is not None
-        # All that it was told before the program stopped.
+        # All that it got before the program stopped.
         looked = top(watched.pid, "--once")
         assert "it has not answered within 3 s" in looked.stderr
         ran.send_signal(signal.SIGTERM)
@@ -311,9 +311,9 @@ def test_of_several_grids_of_a_process_one_has_to_be_named() -> None:
             assert re.search(
                 rf"^ +{re.escape(name)}  \d of 1 workers busy", ran.stderr, re.MULTILINE
             )
-            assert told(f"{os.getpid()}.{number}")["grid"] == number
+            assert describe(f"{os.getpid()}.{number}")["grid"] == number
         second.close()
-        assert told(os.getpid())["grid"] == numbers[0]
+        assert describe(os.getpid())["grid"] == numbers[0]
 
 
 #: What is listed there belongs to nobody else: abstract sockets are those of a network namespace.
@@ -328,7 +328,7 @@ def can_be_alone() -> bool:
 def test_without_a_process_the_only_grid_is_meant(tmp_path: Path) -> None:
     ran = top(before=ALONE)
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert "no grid of yours runs on this machine" in ran.stderr
+    assert "none of your programs has a grid open on this machine" in ran.stderr
     script = write_script(
         tmp_path,
         f"""
@@ -415,7 +415,7 @@ sys.stdin.read()
         ran = top(other.pid, "--once")
         assert (ran.returncode, ran.stdout) == (1, "")
         assert f"process {other.pid} has no grid" in ran.stderr
-        assert told(watched.pid)["calls"]["submitted"] == 41
+        assert describe(watched.pid)["calls"]["submitted"] == 41
         other.communicate("")
 
 
@@ -584,7 +584,7 @@ def test_silent_connections_do_not_keep_others_out(watched: Watched) -> None:
             assert json.loads(page.fetched("stats"))["grids"]
 
 
-def test_a_port_that_is_taken_is_told(watched: Watched) -> None:
+def test_a_port_that_is_taken_is_reported(watched: Watched) -> None:
     with served(watched.pid) as page:
         ran = top(watched.pid, "--web", page.port)
         assert ran.returncode == 1

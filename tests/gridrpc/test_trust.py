@@ -91,7 +91,7 @@ def test_an_agent_cannot_have_the_client_hold_any_number_of_calls(tmp_path: Path
     with opened(servers=liar("many", tmp_path, trusted=True)) as grid:
         with pytest.raises(gridrpc.RemoteError, match="1000 taken"):
             grid.submit(remote.pid).result(LONG)
-        # Those that were taken go on.
+        # Those that were taken continue.
         assert until(lambda: grid._native.counts()[2] == 0)
 
 

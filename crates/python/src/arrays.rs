@@ -121,12 +121,6 @@ impl ArrayView {
         if !self.is_dense(fortran) {
             return Err(format!("has to be contiguous in {name} (numpy.{function}(a))"));
         }
-        if writable && self.is_foreign() {
-            return Err(format!(
-                "is changed in place, and its elements have another byte order than this machine \
-                 (a.astype(\"{wanted}\"))"
-            ));
-        }
         if writable && self.buffer.readonly != 0 {
             return Err("is read-only, but is to be changed in place".into());
         }

@@ -1,5 +1,6 @@
 //! Calls for Python, and waiting for many of them.
 
+use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -7,13 +8,15 @@ use gridrpc_client::{Hold, LostItems, Outcome};
 use gridrpc_core::End;
 use gridrpc_link::payload::Incoming;
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
 
 use crate::buffer::{Buffer, split_head, unpickle};
+use crate::captured::CapturedResult;
 use crate::detached::{Attachment, ask};
 use crate::errors;
-use crate::modules::{Pending, PendingChunk};
+use crate::modules::{Passed, PassedArray, Pending, PendingChunk, returned_array};
 use crate::waiting::wait_in_slices;
 use crate::{package, plain};
 
@@ -33,9 +36,17 @@ pub enum Form {
     /// A pickle.
     Pickled,
     /// As the interface of a module's function declares.
-    Module(Box<Mutex<Option<Pending>>>),
+    Module { target: Arc<gridrpc_invoke::Target>, pending: Box<Mutex<Option<Pending>>> },
     /// As the interface declares, for many items.
     Chunk(Box<Mutex<Option<PendingChunk>>>),
+}
+
+impl Form {
+    /// The form of a call of a module's function.
+    pub fn module(pending: Pending) -> Form {
+        let target = Arc::clone(pending.target());
+        Form::Module { target, pending: Box::new(Mutex::new(Some(pending))) }
+    }
 }
 
 /// A remote call, returned by `Grid.submit`. Supports `await`.
@@ -49,8 +60,8 @@ pub struct Call {
     settled: OnceLock<Settled>,
     /// The detached call whose result it gives.
     attachment: OnceLock<Attachment>,
-    /// The id of a detached call that runs beside it.
-    detached: OnceLock<String>,
+    /// The result as the worker sent it, with the output of the call.
+    captured: OnceLock<Py<CapturedResult>>,
 }
 
 impl Call {
@@ -60,8 +71,8 @@ impl Call {
         form: Form,
         grid: Py<PyAny>,
     ) -> Call {
-        let (settled, attachment, detached) = Default::default();
-        Call { call, waiter, form, grid, settled, attachment, detached }
+        let (settled, attachment, captured) = Default::default();
+        Call { call, waiter, form, grid, settled, attachment, captured }
     }
 
     /// A call that gives the result of a detached one.
@@ -74,11 +85,8 @@ impl Call {
         if let Some(attachment) = self.attachment.get() {
             return Ok(&attachment.id);
         }
-        if let Some(id) = self.detached.get() {
-            return Ok(id);
-        }
         let target = match &self.form {
-            Form::Module(pending) => {
+            Form::Module { pending, .. } => {
                 let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
                 pending.as_ref().map(|pending| Arc::clone(pending.target()))
             }
@@ -99,10 +107,24 @@ impl Call {
         let (id, server) = ask(py, |interrupted| {
             gridrpc_invoke::detach_call(grid, &target, &self.call, interrupted)
         })?;
-        match server {
-            Some(server) => Ok(&self.attachment.get_or_init(|| Attachment { server, id }).id),
-            None => Ok(self.detached.get_or_init(|| id)),
+        Ok(&self.attachment.get_or_init(|| Attachment { server, id }).id)
+    }
+
+    /// The function of a module that it runs.
+    fn target(&self) -> PyResult<&gridrpc_invoke::Target> {
+        match &self.form {
+            Form::Module { target, .. } => Ok(target),
+            Form::Pickled | Form::Chunk(_) => Err(PyTypeError::new_err(format!(
+                "{} is a Python function, whose results have no declared type: wait for the call, and give its result",
+                self.call.function().name()
+            ))),
         }
+    }
+
+    /// The array that this parameter returns, if the result has not been taken, and comes to no array of the program.
+    fn pending_array(&self, parameter: usize) -> Option<PassedArray> {
+        let Form::Module { pending, .. } = &self.form else { return None };
+        pending.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.array(parameter)
     }
 
     /// The Python object.
@@ -145,7 +167,9 @@ impl Call {
     fn decode(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Settled> {
         // If the call has failed, this releases the caller's arrays.
         let pending = match &self.form {
-            Form::Module(pending) => pending.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Form::Module { pending, .. } => {
+                pending.lock().unwrap_or_else(PoisonError::into_inner).take()
+            }
             _ => None,
         };
         let chunk = match &self.form {
@@ -156,37 +180,43 @@ impl Call {
             return Err(error);
         }
         let error = match outcome {
-            Outcome::Returned(sections) if pending.is_some() => {
-                let landed = pending.map(|pending| pending.take(py, sections)).transpose()?;
+            Outcome::Returned(sections, order) if pending.is_some() => {
+                let landed =
+                    pending.map(|pending| pending.take(py, sections, order)).transpose()?;
                 return Ok(Settled::Value(landed.unwrap_or_else(|| py.None())));
             }
-            Outcome::Returned(sections) if chunk.is_some() => {
-                let landed = chunk.map(|chunk| chunk.take(py, sections)).transpose()?;
+            Outcome::Returned(sections, order) if chunk.is_some() => {
+                let landed = chunk.map(|chunk| chunk.take(py, sections, order)).transpose()?;
                 return Ok(Settled::Value(landed.unwrap_or_else(|| py.None())));
             }
-            Outcome::Returned(sections) => {
+            Outcome::Returned(sections, _) => {
                 if let [Incoming::Bytes(head)] = &sections[..]
                     && let Some(value) = plain::loads(py, head)
                 {
                     return Ok(Settled::Value(value.unbind()));
                 }
                 let (head, buffers) = split_head(py, sections, false)?;
-                return Ok(Settled::Value(unpickle(py, head, buffers)?));
+                let value = unpickle(py, head, buffers)?;
+                if let Ok(captured) = value.bind(py).cast_exact::<CapturedResult>() {
+                    let captured = self.captured.get_or_init(|| captured.clone().unbind());
+                    return Ok(Settled::Value(captured.get().value.clone_ref(py)));
+                }
+                return Ok(Settled::Value(value));
             }
-            Outcome::Raised { error, sections, .. } if LostItems::are_told(&error) => {
-                let Some(mut lost) = LostItems::decode(sections) else {
+            Outcome::Raised { error, sections, order, .. } if LostItems::are_told(&error) => {
+                let Some(mut lost) = LostItems::decode(sections, order) else {
                     return Err(errors::broken("a lost worker that makes no sense"));
                 };
                 let results = std::mem::take(&mut lost.results);
                 let kept = match chunk {
-                    Some(chunk) => chunk.take_partial(py, lost.ended, results)?,
+                    Some(chunk) => chunk.take_partial(py, lost.ended, results, lost.order)?,
                     None => Py::new(py, Buffer::new(all(results), true))?.into_any(),
                 };
                 errors::item_lost(py, &lost, kept, self.call.function())
             }
-            Outcome::Raised { error, message, trace, sections } => {
+            Outcome::Raised { error, message, trace, sections, order } => {
                 let (head, buffers) = split_head(py, sections, false)?;
-                errors::raised(py, &error, &message, &trace, head, buffers)
+                errors::raised(py, &error, &message, &trace, head, buffers, order)
             }
             Outcome::Ended(End::DependencyFailed(_)) => {
                 let failed = self.call.with_failed_dependency(|owner| {
@@ -256,11 +286,10 @@ impl Call {
 
     /// Have the call's server run it even if this program ends. Returns its id, for `gridrpc.attach`.
     ///
-    /// A call that still waits in this program becomes a detached call, and this object one that is attached to it. An
-    /// idempotent call that its server has got already runs there once more, detached. Any other call may have begun
-    /// and cannot be detached: use `Grid.detach` instead of `submit`. Raises TypeError then, and for a call of a Python
-    /// function or method; ValueError if it has ended; and what `Grid.detach` raises. If the server refuses a call that
-    /// waits, the call ends with WorkerLost.
+    /// It becomes a detached call, and this object one that is attached to it. A call that its server has got continues
+    /// there. Raises TypeError for a call of a Python function or method, and for one that needs the result of another
+    /// call, or whose result another call needs; ValueError if it has ended; and what `Grid.detach` raises. If the
+    /// server refuses a call that waits in this program, the call ends with WorkerLost.
     fn detach<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().grid.bind(slf.py()).getattr("_native")?.call_method1("detach_call", (slf,))
     }
@@ -268,6 +297,27 @@ impl Call {
     /// Return whether the call was cancelled.
     fn cancelled<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::cancelled(slf.py())?.call1((slf,))
+    }
+
+    /// What the function wrote to standard output, in a grid with `output="captured"`. Waits until the call has ended.
+    ///
+    /// Of more than 1 MiB the last MiB is kept. Empty if the call ended without an answer of the function, for example
+    /// with its worker. Raises ValueError if the output is not captured.
+    #[getter]
+    fn stdout<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package::output_of(slf.py())?.call1((slf, "stdout"))
+    }
+
+    /// What the function wrote to standard error, as `stdout`.
+    #[getter]
+    fn stderr<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package::output_of(slf.py())?.call1((slf, "stderr"))
+    }
+
+    /// The result with the output of the call, if it has ended and came with it.
+    #[getter]
+    fn _captured(&self, py: Python<'_>) -> Option<Py<CapturedResult>> {
+        self.captured.get().map(|captured| captured.clone_ref(py))
     }
 
     /// Return when and where the call ran.
@@ -293,6 +343,58 @@ impl Call {
         let this = slf.get();
         let hold = matches!(this.form, Form::Pickled).then(|| Hold::new(&this.call)).flatten()?;
         Some(Dependency { hold: Arc::new(hold), call: slf.clone().unbind() })
+    }
+
+    /// One of several results, as an argument of another call: an OUT array of a function of a compiled module.
+    ///
+    /// The other call is one of such a function, too. A function with one result needs no `output`: pass its call.
+    /// Raises TypeError for Python functions and for results that are no arrays of numbers; ValueError if the function
+    /// has no result of this name.
+    fn output<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        returned_array(slf.get().target()?, Some(name))?;
+        package::call_output(slf.py())?.call1((slf, name))
+    }
+
+    /// An array of the result as an argument of a call of a module's function on the grid `native`: a `Passed`, or the
+    /// array itself if it has been taken. `name`: the result, if there are several.
+    #[pyo3(signature = (native, name=None))]
+    fn _passed<'py>(
+        slf: &Bound<'py, Self>,
+        native: &Bound<'py, PyAny>,
+        name: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let function = this.call.function().name();
+        if !this.grid.bind(py).getattr(intern!(py, "_native"))?.is(native) {
+            return Err(PyValueError::new_err(format!(
+                "the call of {function} belongs to another grid: give its result"
+            )));
+        }
+        let (place, count, parameter) = returned_array(this.target()?, name)?;
+        let is_attached = this.attachment.get().is_some();
+        let passed = |hold: Hold, array| {
+            let owner: Arc<dyn Any + Send + Sync> = Arc::new(slf.clone().unbind());
+            Ok(Bound::new(py, Passed { call: Arc::new(hold), owner, array })?.into_any())
+        };
+        if !is_attached
+            && let Some(array) = this.pending_array(parameter)
+            && let Some(hold) = Hold::new(&this.call)
+        {
+            return passed(hold, Some(array));
+        }
+        if !this.call.done() {
+            return Err(PyTypeError::new_err(format!(
+                "the result of the call of {function} is put together in this program: wait for the call, and give the array"
+            )));
+        }
+        match this.settle(py, None)? {
+            Settled::Value(value) if count == 1 => Ok(value.bind(py).clone()),
+            Settled::Value(value) => value.bind(py).get_item(place),
+            Settled::Error(error) => match Hold::new(&this.call).filter(|_| !is_attached) {
+                Some(hold) => passed(hold, None),
+                None => Err(PyErr::from_value(error.bind(py).clone())),
+            },
+        }
     }
 
     /// Call `callback(call)` in a thread of the grid when the call has ended. Raises RuntimeError, and does not call
@@ -404,8 +506,8 @@ pub struct Dependency {
 
 impl Dependency {
     pub fn to_client(&self, py: Python<'_>) -> gridrpc_client::Dependency {
-        let owner = Box::new(self.call.clone_ref(py));
-        gridrpc_client::Dependency { call: Arc::clone(&self.hold), owner }
+        let owner = Arc::new(self.call.clone_ref(py));
+        gridrpc_client::Dependency { call: Arc::clone(&self.hold), array: None, owner }
     }
 }
 

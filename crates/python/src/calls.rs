@@ -24,7 +24,7 @@ pub struct Network<'py> {
     interval: f64,
 }
 
-/// `gridbench.placement.plan.PlannedCalls`.
+/// `gridbench.placement.simulation.PlannedCalls`.
 #[derive(FromPyObject)]
 pub struct Plan<'py> {
     at: Bound<'py, PyAny>,

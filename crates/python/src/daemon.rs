@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_agent::{Proof, Rights, Service, User};
-use gridrpc_client::{AskError, MAX_ANSWER, RequestError};
+use gridrpc_client::{AskError, MAX_ANSWER, RequestError, RequestSections};
 use gridrpc_core::{Owner, Quota};
 use gridrpc_transport::{dial_local, may_connect};
+use gridrpc_wire::Order;
 use pyo3::exceptions::{
     PyBaseException, PyConnectionAbortedError, PyConnectionResetError, PyRuntimeError,
     PyTimeoutError,
@@ -55,13 +56,14 @@ impl Service for Programs {
         &self,
         _user: &User,
         name: &str,
-        sections: Vec<Vec<u8>>,
-    ) -> Result<Vec<Vec<u8>>, RequestError> {
+        sections: RequestSections,
+    ) -> Result<RequestSections, RequestError> {
         Python::attach(|py| {
             let sections: Vec<_> =
-                sections.iter().map(|section| PyBytes::new(py, section)).collect();
+                sections.sections.iter().map(|section| PyBytes::new(py, section)).collect();
             let answered = self.answer.bind(py).call1((name, sections));
-            answered.and_then(|parts| parts.extract()).map_err(|error| described(py, error))
+            let answered = answered.and_then(|parts| parts.extract::<Vec<Vec<u8>>>());
+            answered.map(RequestSections::from).map_err(|error| described(py, error))
         })
     }
 }
@@ -172,7 +174,7 @@ impl DaemonConnection {
                         failed = Some(error);
                         Ok(Vec::new())
                     }
-                    other => other,
+                    other => other.map(|answer| answer.sections),
                 }
             })
         });
@@ -233,5 +235,5 @@ fn raised(py: Python<'_>, error: RequestError) -> PyErr {
             return PyErr::from_value(error.into_any());
         }
     }
-    errors::raised(py, &name, &message, &trace, head.into_any(), buffers)
+    errors::raised(py, &name, &message, &trace, head.into_any(), buffers, Order::NATIVE)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gridrpc_client::{AskError, DetachedError, RequestError, ServerCatalogue};
 use gridrpc_invoke::DetachError;
+use gridrpc_wire::Order;
 use pyo3::exceptions::{PyConnectionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -46,7 +47,7 @@ pub fn ask<T: Send, E: Into<DetachError> + Send>(
 pub fn refused(py: Python<'_>, error: DetachError) -> PyErr {
     let text = error.to_string();
     match error {
-        DetachError::NoServer(_) | DetachError::Method(_) | DetachError::Begun(_) => {
+        DetachError::NoServer(_) | DetachError::Method(_) | DetachError::Dependent(_) => {
             PyTypeError::new_err(text)
         }
         DetachError::Ended(_) => PyValueError::new_err(text),
@@ -58,8 +59,8 @@ pub fn refused(py: Python<'_>, error: DetachError) -> PyErr {
             if error == "ValueError" {
                 return PyValueError::new_err(message);
             }
-            let head = PyBytes::new(py, b"").unbind().into_any();
-            errors::raised::<PyBytes>(py, &error, &message, &trace, head, Vec::new())
+            let (head, order) = (PyBytes::new(py, b"").unbind().into_any(), Order::NATIVE);
+            errors::raised::<PyBytes>(py, &error, &message, &trace, head, Vec::new(), order)
         }
         DetachError::Server(DetachedError::NotAnId { .. } | DetachedError::TooLarge { .. }) => {
             PyValueError::new_err(text)

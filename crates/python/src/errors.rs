@@ -19,6 +19,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{BoundObject, PyTypeInfo};
 
 use crate::buffer::unpickle;
+use crate::captured::CapturedResult;
 use crate::package;
 
 /// Maximum number of lines of a worker's standard error in a message; the exception contains all known lines.
@@ -70,7 +71,7 @@ fn none_of(server: &str) -> String {
 /// A function's name is too long for workers.
 pub fn long_name(len: usize, most: usize) -> PyErr {
     PyValueError::new_err(format!(
-        "a function's name of {len} bytes: workers are told names of at most {most} bytes"
+        "a function's name of {len} bytes: workers accept names of at most {most} bytes"
     ))
 }
 
@@ -101,6 +102,10 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
         End::NotGathered(why) => PyMemoryError::new_err(format!(
             "the arguments of the call of {function} cannot be put together: {why}"
         )),
+        End::NestedCallLimit(limit) => {
+            let text = format!("{function}: {limit}");
+            new(py, package::limit_reached(py), (text,))
+        }
         End::Closed => closed(py, &format!("the grid was closed before {function} returned")),
     }
 }
@@ -145,7 +150,8 @@ pub fn dependency_failed(py: Python<'_>, function: &str) -> PyErr {
 
 /// The exception raised by a function, or by the worker on its behalf.
 ///
-/// `head` and `buffers`: the pickled exception, if it could be pickled.
+/// `head` and `buffers`: the pickled exception, if it could be pickled, and the output of the call, if it is captured.
+/// The exception has the output as `_captured`.
 pub fn raised<B: PyTypeInfo>(
     py: Python<'_>,
     name: &str,
@@ -153,20 +159,38 @@ pub fn raised<B: PyTypeInfo>(
     trace: &str,
     head: Py<PyAny>,
     buffers: Vec<Py<B>>,
+    order: Order,
 ) -> PyErr {
-    let traceback = || new(py, package::remote_traceback(py), (trace,));
     if RemoteError::from_name(name) == Some(RemoteError::RanksLost) {
-        return ranks_lost(py, message, head.bind(py));
+        return ranks_lost(py, message, head.bind(py), order);
     }
+    let mut made = None;
     if head.bind(py).len().is_ok_and(|len| len > 0) {
         // Its own __setstate__ or __init__ may raise anything: then it becomes a RemoteError.
-        let made = unpickle(py, head, buffers).ok().map(|made| made.into_bound(py));
-        if let Some(Ok(error)) = made.map(Bound::cast_into::<PyBaseException>) {
-            let error = PyErr::from_value(error.into_any());
-            error.set_cause(py, Some(traceback()));
-            return error;
-        }
+        made = unpickle(py, head, buffers).ok().map(|made| made.into_bound(py));
     }
+    let captured = made.as_ref().and_then(|made| made.cast_exact::<CapturedResult>().ok()).cloned();
+    if let Some(captured) = &captured {
+        made = Some(captured.get().value.bind(py).clone());
+    }
+    let error = match made.map(Bound::cast_into::<PyBaseException>) {
+        Some(Ok(error)) => {
+            let error = PyErr::from_value(error.into_any());
+            error.set_cause(py, Some(new(py, package::remote_traceback(py), (trace,))));
+            error
+        }
+        _ => not_pickled(py, name, message, trace),
+    };
+    if let Some(captured) = captured {
+        // It may refuse to be changed. The exception itself would be a cycle.
+        let output = captured.get().without_value(py);
+        let _ = error.value(py).setattr("_captured", output);
+    }
+    error
+}
+
+/// The exception for an error without a pickle.
+fn not_pickled(py: Python<'_>, name: &str, message: &str, trace: &str) -> PyErr {
     match RemoteError::from_name(name) {
         Some(RemoteError::FunctionNotFound) => new(py, package::function_not_found(py), (message,)),
         Some(RemoteError::ArgumentError) => PyTypeError::new_err(message.to_owned()),
@@ -196,7 +220,7 @@ pub fn raised<B: PyTypeInfo>(
             let text = format!("{name}: {message}");
             let error = remote(py, text, &[("type_name", name), ("traceback", trace)]);
             if !trace.is_empty() {
-                error.set_cause(py, Some(traceback()));
+                error.set_cause(py, Some(new(py, package::remote_traceback(py), (trace,))));
             }
             error
         }
@@ -231,10 +255,10 @@ fn call_lost(py: Python<'_>, message: &str) -> PyErr {
 
 /// Ranks that ran a module's function are gone. `told`: the command's process, its host, its status or signal, and
 /// its standard error.
-fn ranks_lost(py: Python<'_>, message: &str, told: &Bound<'_, PyAny>) -> PyErr {
+fn ranks_lost(py: Python<'_>, message: &str, told: &Bound<'_, PyAny>, order: Order) -> PyErr {
     let bytes =
         PyBytes::type_object(py).call1((told,)).and_then(|bytes| bytes.extract::<Vec<u8>>());
-    let values = bytes.ok().and_then(|bytes| decode_values(&bytes, Order::NATIVE).ok());
+    let values = bytes.ok().and_then(|bytes| decode_values(&bytes, order).ok());
     let values = values.unwrap_or_default();
     let number = |at: usize| match values.get(at) {
         Some(Value::Int(number)) => Some(*number),
@@ -280,6 +304,9 @@ pub fn argument(error: &ArgumentError) -> PyErr {
 pub fn prepare(error: &PrepareError) -> PyErr {
     match error {
         PrepareError::Argument(error) => argument(error),
+        PrepareError::Limit(error) => {
+            Python::attach(|py| new(py, package::limit_reached(py), (error.to_string(),)))
+        }
         PrepareError::Interface(error) => search(error),
         PrepareError::System { error: cause, .. } => of_system(cause, error.to_string()),
     }

@@ -39,12 +39,20 @@ pub struct Function {
     function: Arc<FunctionRef>,
     /// Shared data that its pickle refers to.
     blobs: Vec<u64>,
+    /// Hold that data.
+    _leases: Vec<Py<PyAny>>,
     /// Length of its pickle.
     bytes: usize,
 }
 
 #[pymethods]
 impl Function {
+    /// Numbers of the shared data that its pickle refers to.
+    #[getter]
+    fn blobs(&self) -> Vec<u64> {
+        self.blobs.clone()
+    }
+
     /// Length of its pickle; 0 for a function that is referred to by name.
     #[getter]
     fn bytes(&self) -> usize {
@@ -245,7 +253,13 @@ impl Grid {
 
     /// Registers a function: by name, or pickled if `body` is given, which may refer to shared data.
     #[pyo3(signature = (name, body=None, *, blobs=Vec::new()))]
-    fn register(&self, name: &str, body: Option<Vec<u8>>, blobs: Vec<u64>) -> PyResult<Function> {
+    fn register(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        body: Option<Vec<u8>>,
+        blobs: Vec<Py<PyAny>>,
+    ) -> PyResult<Function> {
         let form = if body.is_some() { FunctionForm::Pickled } else { FunctionForm::Named };
         if form == FunctionForm::Named && name.len() > MAX_TEXT {
             return Err(errors::long_name(name.len(), MAX_TEXT));
@@ -253,7 +267,8 @@ impl Grid {
         let body = body.unwrap_or_default();
         let bytes = body.len();
         let function = self.grid.register(name, form, body);
-        Ok(Function { function, blobs, bytes })
+        let numbers = blobs.iter().map(|blob| blob.extract(py)).collect::<PyResult<_>>()?;
+        Ok(Function { function, blobs: numbers, _leases: blobs, bytes })
     }
 
     /// Remembers the registered function for a name, or for a callable while its `references` are current.
@@ -286,6 +301,16 @@ impl Grid {
         Ok(())
     }
 
+    /// Forgets all remembered callables.
+    fn forget(&self) {
+        let gone = {
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *recent)
+        };
+        // Dropping them may run arbitrary code, which must not happen under the lock.
+        drop(gone);
+    }
+
     /// Submits a call, to a reserved worker if `on` is given. Waits while too many calls wait for workers. `owner`:
     /// its method `_find` finds the function of a callable that is not remembered, and `_pickled` pickles arguments
     /// that are not plain.
@@ -301,11 +326,13 @@ impl Grid {
         options: &CallOptions,
         on: Option<&Reserved>,
     ) -> PyResult<Py<Call>> {
+        // Its shared data may be replaced before the call has been submitted.
+        let holder;
         let (function, mut blobs) = match self.remembered(callable) {
             Some(remembered) => remembered,
             None => {
-                let found = owner.call_method1(py, intern!(py, "_find"), (callable,))?;
-                let found = found.bind(py).cast::<Function>()?.get();
+                holder = owner.call_method1(py, intern!(py, "_find"), (callable,))?;
+                let found = holder.bind(py).cast::<Function>()?.get();
                 (Arc::clone(&found.function), found.blobs.clone())
             }
         };
@@ -431,7 +458,7 @@ impl Grid {
         let ranks = target.target.interface().is_parallel().then_some(&ranks);
         let made = modules::make(py, &this.grid, target, native, arguments, out, options, ranks)?;
         let call = this.send_request(py, Request { trace, ..made.request })?;
-        let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
+        let form = Form::module(made.pending);
         Ok(Call::new(call, this.grid.waiter(), form, owner))
     }
 
@@ -452,12 +479,12 @@ impl Grid {
         let ranks = Ranks { ranks, threads: options.cores, command: mpirun.to_owned() };
         let ranks = target.target.interface().is_parallel().then_some(&ranks);
         let made = modules::make(py, &this.grid, target, native, arguments, None, options, ranks)?;
-        let modules::Made { request, pending } = made;
+        let modules::Made { request, pending, leases } = made;
         let detached = detached::ask(py, |interrupted| {
             gridrpc_invoke::detach(&this.grid, &target.target, &request, interrupted)
         });
-        // The arrays stay in place until here.
-        drop(pending);
+        // The arrays and shared data stay in place until here.
+        drop((pending, leases));
         detached
     }
 
@@ -477,7 +504,7 @@ impl Grid {
         let attached = gridrpc_invoke::attach(&self.grid, &server, &target, &described);
         let (call, landing) = attached.map_err(|error| detached::refused(py, error))?;
         let pending = modules::Pending::attached(target, landing);
-        let form = Form::Module(Box::new(Mutex::new(Some(pending))));
+        let form = Form::module(pending);
         let call = Call::new(call, self.grid.waiter(), form, owner);
         Ok(call.attached(Attachment { server, id }))
     }
@@ -608,6 +635,11 @@ impl Grid {
     /// Cancels a call. Returns whether it had not ended yet.
     fn cancel(&self, call: &Call) -> bool {
         self.grid.cancel(&call.call)
+    }
+
+    /// Cancels all calls. Returns how many had not ended yet.
+    fn cancel_all(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.grid.cancel_all(|_, _| true))
     }
 
     /// Shares data, in parts; returns its number.

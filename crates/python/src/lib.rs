@@ -8,6 +8,7 @@ mod arrays;
 mod buffer;
 mod call;
 mod calls;
+mod captured;
 mod daemon;
 mod detached;
 mod errors;
@@ -41,6 +42,8 @@ mod _native {
     #[pymodule_export]
     use crate::calls::follow_calls;
     #[pymodule_export]
+    use crate::captured::{CapturedResult, OutputCapture};
+    #[pymodule_export]
     use crate::daemon::{Daemon, DaemonConnection};
     #[pymodule_export]
     use crate::forking::{ForkedSpawner, fork_spawner, threads_are_known};
@@ -51,7 +54,7 @@ mod _native {
     #[pymodule_export]
     use crate::items::Items;
     #[pymodule_export]
-    use crate::modules::{Modules, Reserved, Target, shared_memory};
+    use crate::modules::{Modules, Passed, Reserved, Target, shared_memory};
     #[pymodule_export]
     use crate::named_data::NamedData;
     #[pymodule_export]
@@ -60,8 +63,8 @@ mod _native {
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
     use crate::placement::{
-        MeasuredAverage, OwnServerCall, OwnServerCalls, announced_interface, choose_server,
-        core_time, predicted_time, server_candidates,
+        MeasuredAverage, OwnServerCall, ServerCandidate, ServerMeasurements, announced_interface,
+        choose_server, server_candidates,
     };
     #[pymodule_export]
     use crate::plain::plain_bytes;
@@ -116,7 +119,8 @@ mod _native {
         head: Py<PyAny>,
         buffers: Vec<Py<PyAny>>,
     ) -> Py<PyAny> {
-        let error = crate::errors::raised(py, type_name, message, trace, head, buffers);
+        let order = gridrpc_wire::Order::NATIVE;
+        let error = crate::errors::raised(py, type_name, message, trace, head, buffers, order);
         error.into_value(py).into_any()
     }
 

@@ -39,6 +39,7 @@ from_package! {
     // Parts of a call that are implemented in Python.
     cancel: "gridrpc._call", "cancel";
     cancelled: "gridrpc._call", "cancelled";
+    output_of: "gridrpc._call", "output_of";
     reduce: "gridrpc._dataflow", "reduce";
     profile_of: "gridrpc._call", "profile_of";
     add_done_callback: "gridrpc._call", "add_done_callback";
@@ -53,6 +54,8 @@ from_package! {
     chunked: "gridrpc._chunks", "Chunked";
     // An exception as it is sent.
     describe_error: "gridrpc._chunks", "describe";
-    // Shared data among the arguments of a module's function.
+    // Shared data, and results of calls, among the arguments of a module's function.
     shared: "gridrpc._shared", "Shared";
+    call: "gridrpc._native", "Call";
+    call_output: "gridrpc._dataflow", "CallOutput";
 }

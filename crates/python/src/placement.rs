@@ -1,117 +1,89 @@
 //! Choice among servers, for `Grid(directory=...)` and for simulations.
 
 use gridrpc_placement::{
-    Announced, Average, Candidate, Measured, OwnCall, OwnCalls, Policy, Work, candidates, choose,
+    Announced, Average, CallTimes, Candidate, Measurements, OwnCall, Policy, Work, candidates,
+    choose,
 };
 use gridrpc_typed::interface_hash;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A candidate: operations per second, calls of others for each core, bytes per second to and from it, bytes that it has
-/// already, whether it takes no calls, whether its speed has been measured; the client's own calls for each core, the
-/// time until one is free of them, and the time that they have waited at the server.
-type Server = (f64, f64, f64, f64, f64, bool, bool, f64, f64, f64);
-/// A server: announced speed, load, cores, and whether it takes no calls; measured speed and bandwidths to and from it;
-/// calls of the client when it was announced and now, the time until a core is free of them, and the time that they have
-/// waited at the server.
-type KnownServer =
-    (f64, f64, u32, bool, Option<f64>, Option<f64>, Option<f64>, u32, u32, f64, Option<f64>);
+/// A server that could run a call.
+#[pyclass(name = "Candidate", module = "gridrpc._native", frozen, from_py_object)]
+#[derive(Clone, Copy)]
+pub struct ServerCandidate(Candidate);
 
-fn candidate(server: Server) -> Candidate {
-    let (
-        speed,
-        load,
-        bandwidth_in,
-        bandwidth_out,
-        bytes_there,
-        is_full,
-        is_measured,
-        own_load,
-        wait,
-        queue,
-    ) = server;
-    Candidate {
-        speed,
-        load,
-        own_load,
-        wait,
-        queue,
-        bandwidth_in,
-        bandwidth_out,
-        bytes_there,
-        is_full,
-        is_measured,
-    }
-}
+/// A server of a directory's answer: announced speed, load, cores, and whether it takes no calls; when it was announced;
+/// bytes of the arguments that it has already; and what the client has measured.
+type AnsweredServer<'py> = (f64, f64, u32, bool, f64, f64, PyRef<'py, ServerMeasurements>);
 
 fn work((bytes_in, bytes_out, operations): (f64, f64, f64)) -> Work {
     Work { bytes_in, bytes_out, operations }
 }
 
-/// The candidates for a call of a function. `has_cost`: the function has `CalcOrder`.
+/// The candidates for a call of a function, in the order of the servers. `has_cost`: the function has `CalcOrder`.
 #[pyfunction]
-pub fn server_candidates(servers: Vec<KnownServer>, has_cost: bool) -> Vec<Server> {
+pub fn server_candidates(
+    servers: Vec<AnsweredServer<'_>>,
+    function: &str,
+    has_cost: bool,
+    now: f64,
+) -> Vec<ServerCandidate> {
     let known: Vec<_> = servers
-        .into_iter()
-        .map(|server| {
-            let (speed, load, cores, is_full, measured, bandwidth_in, bandwidth_out, ..) = server;
-            let (.., announced_calls, calls, wait, queue) = server;
-            let measured = Measured {
-                speed: measured,
-                bandwidth_in,
-                bandwidth_out,
-                announced_calls,
-                calls,
-                wait,
-                queue,
-            };
-            (Announced { speed, load, cores, is_full }, measured)
+        .iter()
+        .map(|&(speed, load, cores, is_full, announced, _, ref measured)| {
+            let age = now - announced;
+            let measured = measured.0.measured(function, announced, now);
+            (Announced { speed, load, age, cores, is_full }, measured)
         })
         .collect();
     let mut found = Vec::new();
     candidates(&known, has_cost, &mut found);
-    let figures = |one: Candidate| {
-        (
-            one.speed,
-            one.load,
-            one.bandwidth_in,
-            one.bandwidth_out,
-            one.bytes_there,
-            one.is_full,
-            one.is_measured,
-            one.own_load,
-            one.wait,
-            one.queue,
-        )
+    let with_bytes = |(candidate, server): (Candidate, AnsweredServer<'_>)| {
+        ServerCandidate(Candidate { bytes_there: server.5, ..candidate })
     };
-    found.into_iter().map(figures).collect()
+    found.into_iter().zip(servers).map(with_bytes).collect()
 }
 
 /// The index of the server for a call by a policy; None: all are full. `call`: bytes in, bytes out, operations. `draw`:
-/// the number of the call for "round-robin", a random number for "random".
+/// the number of the call for "round-robin", a random number of 64 bits for "least-time", "random" and "two-choices".
 #[pyfunction]
 pub fn choose_server(
     policy: &str,
     call: (f64, f64, f64),
-    servers: Vec<Server>,
+    servers: Vec<ServerCandidate>,
     draw: u64,
 ) -> PyResult<Option<usize>> {
     let policy: Policy = policy.parse().map_err(PyValueError::new_err)?;
-    let servers: Vec<Candidate> = servers.into_iter().map(candidate).collect();
+    let servers: Vec<Candidate> = servers.into_iter().map(|server| server.0).collect();
     Ok(choose(policy, &work(call), &servers, draw))
 }
 
-/// The predicted time of a call on a server: waiting, sending, running and receiving, in seconds.
-#[pyfunction]
-pub fn predicted_time(call: (f64, f64, f64), server: Server) -> (f64, f64, f64, f64) {
-    let predicted = candidate(server).predict(&work(call));
-    (predicted.wait, predicted.send, predicted.run, predicted.receive)
-}
+#[pymethods]
+impl ServerCandidate {
+    /// Operations per second.
+    #[getter]
+    fn speed(&self) -> f64 {
+        self.0.speed
+    }
 
-/// How long a call keeps a core from other calls of the client, in seconds.
-#[pyfunction]
-pub fn core_time(call: (f64, f64, f64), server: Server) -> f64 {
-    candidate(server).core_time(&work(call))
+    /// Calls that run or wait, for each core.
+    #[getter]
+    fn load(&self) -> f64 {
+        self.0.load + self.0.own_load
+    }
+
+    /// Whether its speed has been measured.
+    #[getter]
+    fn is_measured(&self) -> bool {
+        self.0.is_measured
+    }
+
+    /// The predicted time of a call: waiting, sending, running and receiving, in seconds.
+    fn predict(&self, call: (f64, f64, f64)) -> (f64, f64, f64, f64) {
+        let predicted = self.0.predict(&work(call));
+        (predicted.wait, predicted.send, predicted.run, predicted.receive)
+    }
 }
 
 /// The interface of a module as a server announces it, from its declarations in IDL: its hash and its text.
@@ -123,7 +95,7 @@ pub fn announced_interface(declarations: &str) -> PyResult<(String, String)> {
     Ok((interface_hash(&text), text))
 }
 
-/// Exponentially weighted average of a measured speed or bandwidth.
+/// Exponentially weighted average of positive numbers.
 #[pyclass(name = "Average", module = "gridrpc._native")]
 #[derive(Default)]
 pub struct MeasuredAverage(Average);
@@ -140,21 +112,6 @@ impl MeasuredAverage {
         self.0.add(value);
     }
 
-    /// Adds the speed of a run. Short ones do not count if the speed is in operations.
-    fn add_run(&mut self, operations: f64, seconds: f64, has_cost: bool) {
-        self.0.add_run(operations, seconds, has_cost);
-    }
-
-    /// Adds the time that a call has waited at its server, if it did at all.
-    fn add_queue(&mut self, seconds: f64) {
-        self.0.add_queue(seconds);
-    }
-
-    /// Adds the bandwidth of a transfer, unless it is small, or shorter than the possible error of its time.
-    fn add_transfer(&mut self, bytes: f64, seconds: f64, error: f64) {
-        self.0.add_transfer(bytes, seconds, error);
-    }
-
     /// The average; None: there is no value yet.
     #[getter]
     fn value(&self) -> Option<f64> {
@@ -162,45 +119,69 @@ impl MeasuredAverage {
     }
 }
 
-/// The calls of a client at a server. Times do not decrease.
-#[pyclass(name = "OwnCalls", module = "gridrpc._native")]
+/// Calls of a client at a server, and what it has measured there. Times do not decrease.
+#[pyclass(name = "Measurements", module = "gridrpc._native")]
 #[derive(Default)]
-pub struct OwnServerCalls(OwnCalls);
+pub struct ServerMeasurements(Measurements<String>);
 
 /// A call that has begun and not ended.
 #[pyclass(name = "OwnCall", module = "gridrpc._native", frozen)]
 pub struct OwnServerCall(OwnCall);
 
+/// Times at which a call was sent, received, started and computed, and when it returned; 0: unknown.
+type Stamps = (f64, f64, f64, f64, f64);
+
 #[pymethods]
-impl OwnServerCalls {
+impl ServerMeasurements {
     #[new]
-    fn new() -> OwnServerCalls {
-        OwnServerCalls::default()
+    fn new() -> ServerMeasurements {
+        ServerMeasurements::default()
     }
 
-    /// Number of calls.
-    #[getter]
-    fn count(&self) -> u32 {
-        self.0.count()
-    }
-
-    /// Number of calls at an earlier time.
-    fn before(&self, at: f64) -> u32 {
-        self.0.before(at)
-    }
-
-    /// How long a call that begins now waits for a core.
-    fn wait(&self, now: f64) -> f64 {
-        self.0.wait(now)
-    }
-
-    /// Begins a call that is expected to keep one of the cores for some seconds.
-    fn begin(&mut self, now: f64, seconds: f64, cores: u32) -> OwnServerCall {
-        OwnServerCall(self.0.begin(now, seconds, cores))
+    /// Begins a call at a server with so many cores.
+    fn begin(
+        &mut self,
+        now: f64,
+        call: (f64, f64, f64),
+        server: &ServerCandidate,
+        cores: u32,
+    ) -> OwnServerCall {
+        OwnServerCall(self.0.begin(now, server.0.core_time(&work(call)), cores))
     }
 
     /// Ends a call.
     fn end(&mut self, now: f64, call: &OwnServerCall) {
         self.0.end(now, call.0);
+    }
+
+    /// Learns from a call that has returned. `moved`: bytes in and out. `operations`: by `CalcOrder` if `has_cost`, or
+    /// how often the function ran. `error`: the largest one of the difference of two hosts' times.
+    fn learn(
+        &mut self,
+        function: &str,
+        stamps: Stamps,
+        moved: (f64, f64),
+        operations: f64,
+        has_cost: bool,
+        error: f64,
+    ) {
+        let known = |stamp: f64| if stamp > 0.0 { stamp } else { f64::NAN };
+        let (sent, received, started, computed, returned) = stamps;
+        let (bytes_in, bytes_out) = moved;
+        self.0.learn(
+            function,
+            &CallTimes {
+                sent: known(sent),
+                received: known(received),
+                started: known(started),
+                computed: known(computed),
+                returned: known(returned),
+                error,
+                bytes_in,
+                bytes_out,
+                operations,
+                has_cost,
+            },
+        );
     }
 }

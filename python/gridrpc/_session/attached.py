@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from gridrpc._detached import attach_call, is_id
 from gridrpc._hosts import HostState
 from gridrpc._journal import IfChanged, Journal
-from gridrpc._map import shown
 from gridrpc._options import call_options
+from gridrpc._results import shown
 from gridrpc._retries import Errors, Retries
 from gridrpc._session import registry
 from gridrpc._session.client import ANSWER, DaemonClient, answer_limit
@@ -342,6 +342,14 @@ class AttachedGrid:
         """The states of the hosts of all servers, as `Grid.hosts`. Raises SessionEnded."""
         return [HostState(*state) for state in self._request("hosts")[0]["hosts"]]
 
+    def cancel(self, key: str) -> bool:
+        """Cancel the items of a map or a call that have no result. Returns whether there were any.
+
+        Results stay, and CallCancelled is raised behind them. A program that sends the map again
+        resumes it. Raises LookupError if it does not exist, and SessionEnded.
+        """
+        return bool(self._request("map/cancel", key=key)[0]["cancelled"])
+
     def forget(self, key: str) -> None:
         """End a map or a call, and remove its items and results.
 
@@ -409,7 +417,7 @@ class AttachedGrid:
             return
         self.close()
         print(
-            f"gridrpc: detached from session {self.name}, whose work goes on: run the program "
+            f"gridrpc: detached from session {self.name}, whose work continues: run the program "
             f"again to come back, or end it by `gridrpc session stop {self.name}`",
             file=sys.stderr,
         )

@@ -1,4 +1,4 @@
-"""`gridrpc session`: start, list, show and stop."""
+"""`gridrpc session`: start, list, show, cancel and stop."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
 
     start = commands.add_parser(
         "start",
-        help="start a session, or go on with one that has ended",
-        description="Start a session, or go on with one that has ended: with its maps, and by "
+        help="start a session, or continue with one that has ended",
+        description="Start a session, or continue with one that has ended: with its maps, and by "
         "default with the grid that it had.",
     )
     start.set_defaults(run=_start)
@@ -83,6 +83,17 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show)
     show.add_argument("name", metavar="NAME")
     _add_json(show)
+
+    cancel = commands.add_parser(
+        "cancel",
+        help="cancel maps and calls of a session",
+        description="Cancel the items of maps and calls that have no result yet. Results stay. A "
+        "program that sends a map again resumes it.",
+    )
+    cancel.set_defaults(run=_cancel)
+    cancel.add_argument("name", metavar="NAME")
+    cancel.add_argument("keys", metavar="KEY", nargs="*", help="keys of maps and calls")
+    cancel.add_argument("--all", action="store_true", dest="everything", help="all maps and calls")
 
     stop = commands.add_parser(
         "stop",
@@ -146,7 +157,7 @@ def _start(name: str, limit: float, quiet: bool, config: str | None, **settings:
     print(f"session {name} runs as process {record.pid}, {_until(record)}")
     print(f'programs attach by gridrpc.attach("{name}"); its log is {log}')
     if keys := registry.keys_in(folder):
-        print(f"it goes on with {', '.join(keys)}")
+        print(f"it continues with {', '.join(keys)}")
 
 
 def _refuse_running(name: str) -> None:
@@ -302,7 +313,18 @@ def _when(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
-# ---- stop
+# ---- cancel, stop
+
+
+def _cancel(name: str, keys: list[str], everything: bool) -> None:
+    from gridrpc._session.attached import AttachedGrid
+
+    if bool(keys) == everything:
+        raise ValueError("give keys of maps and calls, or --all")
+    with AttachedGrid(name) as session:
+        for key in session.maps if everything else keys:
+            what = "cancelled" if session.cancel(key) else "not cancelled: it had ended"
+            print(f"{key}: {what}")
 
 
 def _stop(name: str, forget: bool, quiet: bool) -> None:

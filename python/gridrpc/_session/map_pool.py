@@ -16,6 +16,7 @@ from typing import Any
 from gridrpc._grid import Grid
 from gridrpc._log import logger
 from gridrpc._map import Map
+from gridrpc._mapping import planned
 from gridrpc._senders import MapOptions
 from gridrpc._session import registry
 from gridrpc._session.protocol import MapPlan
@@ -318,14 +319,14 @@ class MapPool:
         plan = stored.begin_run()
         run = None
         try:
-            run = self._grid._plan(
+            run = planned(
+                self._grid,
                 plan.task,
                 stored,
                 MapOptions(True, plan.options, Failure, plan.ranks),
                 total=None,
                 chunk=plan.chunk,
                 ordered=False,
-                timeout=None,
                 retries=plan.retries,
                 record=stored,
                 few_ahead=not plan.options.idempotent,
@@ -341,7 +342,7 @@ class MapPool:
 
     def _follow(self, run: Map, stored: StoredMap) -> None:
         until = monotonic() + TURN
-        while not stored.is_closing:
+        while not (stored.is_closing or stored.is_cancelled):
             stored.is_paused = bool(self._waiting) and monotonic() > until
             if not (stored.is_halted or stored.must_restart):
                 run.feed()

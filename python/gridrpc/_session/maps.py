@@ -31,6 +31,7 @@ class MapRequests:
             "map/add": self._add,
             "map/complete": self._complete,
             "map/take": self._take,
+            "map/cancel": self._cancel,
             "map/forget": self._forget,
         }
 
@@ -93,6 +94,11 @@ class MapRequests:
                 raise
             total = stored.items.count if stored.plan.complete else None
             return fields | {"identity": stored.identity, "total": total}, sections
+
+    def _cancel(self, *, key: str) -> Message:
+        """Cancel what has no result yet."""
+        with self._pool.use(key) as stored:
+            return {"cancelled": stored.cancel()}, []
 
     def _forget(self, *, key: str) -> Message:
         """Remove a map and its files."""

@@ -127,7 +127,7 @@ class SessionRecord:
         state = "has ended" if self.ended else "is stale"
         return SessionEnded(
             f"session `{self.name}` {state}: {self.fate()}. What results it had are kept: "
-            f"`gridrpc session start {self.name}` goes on from there, and "
+            f"`gridrpc session start {self.name}` continues from there, and "
             f'gridrpc.attach("{self.name}", ended=True).results(KEY) reads them as they are',
             self.name,
         )
@@ -170,7 +170,7 @@ def record_of(name: str) -> SessionRecord:
     except (OSError, ValueError, TypeError) as error:
         raise SessionError(
             f"session `{name}`: {folder / RECORD} cannot be read: {error}. "
-            "`gridrpc session start` writes it anew",
+            "`gridrpc session start` rewrites it",
             name,
         ) from None
 

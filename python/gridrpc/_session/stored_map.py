@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Condition, Lock
 from typing import Any, NamedTuple
 
+from gridrpc._cancelled import CallCancelled
 from gridrpc._journal import MOST, NO_DIGEST, IfChanged, Journal, JournalFile, Stretch
 from gridrpc._session.item_store import ItemStore, other_item
 from gridrpc._session.outcomes import Outcomes
@@ -43,7 +44,7 @@ class _PlanUnpickler(pickle.Unpickler):
 def removed(key: str) -> SessionError:
     """The error for a program that still uses a map."""
     return SessionError(
-        f"map `{key}` was removed, or begun anew, by another program in the meantime"
+        f"map `{key}` was removed, or started over, by another program in the meantime"
     )
 
 
@@ -65,6 +66,8 @@ class StoredMap:
         self.is_closing = False
         #: Whether the run has to begin again, with the current plan; whether it takes no items.
         self.must_restart = self.is_paused = False
+        #: Whether the run has to cancel its calls.
+        self.is_cancelled = False
         self._halted: bytes | None = None
         self._journal = self._opened("journal")
         self.items = ItemStore(self._opened("items"))
@@ -106,7 +109,7 @@ class StoredMap:
             error = OutcomeUnknown(
                 f"map `{self.key}`, item {number} (the first one is 0): it was under way when the "
                 "session ended, and may have run. Give `idempotent=True` to have such "
-                "items run again, or `return_exceptions=True` to go on without them"
+                "items run again, or `return_exceptions=True` to continue without them"
             )
             self._outcomes.add_error(number, _pickled(error))
 
@@ -145,7 +148,7 @@ class StoredMap:
             change = known.fingerprint.change(plan.fingerprint)
             raise JournalError(
                 f"map `{self.key}` of the session {change}. Give "
-                'if_changed="keep" if its results are still right, or "restart" to begin anew',
+                'if_changed="keep" if its results are still right, or "restart" to start over',
                 str(self._folder),
             )
         with self._storing, self.changed:
@@ -237,7 +240,7 @@ class StoredMap:
         """Begin with the first item that has no outcome. Returns the plan."""
         with self.changed:
             self._forget_run()
-            self.must_restart = self.is_paused = False
+            self.must_restart = self.is_paused = self.is_cancelled = False
             return self.plan
 
     def end_run(self) -> None:
@@ -274,9 +277,9 @@ class StoredMap:
             yield at, order[first + at], end - at
             at = end
 
-    def sending(self, first: int, count: int) -> None:
+    def sending(self, first: int, items: list[Any]) -> None:
         """Record that these are about to be sent, or fewer."""
-        for _, number, size in self._runs(first, count):
+        for _, number, size in self._runs(first, len(items)):
             self._journal.sent(number, size)
 
     def sent(self, first: int, items: list[Any]) -> None:
@@ -316,6 +319,15 @@ class StoredMap:
                 with self.changed:
                     self._outcomes.add_error(self._order[at], _pickled(value.error))
                     self.changed.notify_all()
+
+    def cancel(self) -> bool:
+        """Cancel the items that have no result. Returns whether there were any."""
+        with self.changed:
+            if self.is_halted or not (self._under_way or self._has_next()):
+                return False
+            self.halt(CallCancelled(f"map `{self.key}` of the session was cancelled"))
+            self.is_cancelled = True
+            return True
 
     def halt(self, error: BaseException) -> None:
         """Stop the map until a program sends it again."""

@@ -1,14 +1,17 @@
 //! Python objects as arguments of functions of modules.
 
+use gridrpc_client::Dependency;
 use gridrpc_idl::{Kind, Mode, Type};
 use gridrpc_invoke::{Given, SharedPart};
 use gridrpc_typed::Scalar;
 use gridrpc_wire::DType;
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyString};
 
 use crate::arrays::ArrayView;
+use crate::modules::passed::Passed;
 use crate::modules::target::Target;
 use crate::package;
 
@@ -21,11 +24,16 @@ pub struct Arguments<'t, 'py> {
     native: &'t Bound<'py, PyAny>,
     pub views: Vec<ArrayView>,
     pub callbacks: Vec<Py<PyAny>>,
+    /// Hold shared data, which may be replaced before the call has been submitted.
+    pub leases: Vec<Py<PyAny>>,
+    /// A call that has failed, whose result is an argument: the call with these arguments fails as well.
+    pub failed: Option<Dependency>,
 }
 
 impl<'t, 'py> Arguments<'t, 'py> {
     pub fn new(target: &'t Target, native: &'t Bound<'py, PyAny>) -> Arguments<'t, 'py> {
-        Arguments { target, native, views: Vec::new(), callbacks: Vec::new() }
+        let (views, callbacks, leases) = (Vec::new(), Vec::new(), Vec::new());
+        Arguments { target, native, views, callbacks, leases, failed: None }
     }
 
     /// Takes the objects of all parameters, as they are assigned.
@@ -67,7 +75,7 @@ impl<'t, 'py> Arguments<'t, 'py> {
     }
 
     /// An array in the shared data of the grid.
-    fn shared(&self, object: &Bound<'_, PyAny>) -> PyResult<SharedPart> {
+    fn shared(&mut self, object: &Bound<'_, PyAny>) -> PyResult<SharedPart> {
         let described = object.call_method1("part", (self.native,))?;
         let (shape, blob, part, len): (Option<Shape>, u64, u32, usize) = described.extract()?;
         let (dtype, shape) = match shape {
@@ -89,7 +97,20 @@ impl<'t, 'py> Arguments<'t, 'py> {
                 (dtype, shape)
             }
         };
+        self.leases.push(described.unbind());
         Ok(SharedPart { blob, part, len, dtype, shape })
+    }
+
+    /// An array in the memory of this process.
+    fn array(&mut self, index: usize, element: Type, object: &Bound<'_, PyAny>) -> PyResult<Given> {
+        let parameter = self.target.parameter(index);
+        let writable = parameter.mode != Mode::In;
+        let fortran = self.target.target.interface().fortran();
+        let view = ArrayView::of_argument(object, element, fortran, writable);
+        let view = view.map_err(|problem| self.target.bad(&parameter.name, problem))?;
+        let memory = view.memory();
+        self.views.push(view);
+        Ok(Given::Array(memory))
     }
 
     pub fn take(&mut self, index: usize, object: &Bound<'_, PyAny>) -> PyResult<Given> {
@@ -130,13 +151,29 @@ impl<'t, 'py> Arguments<'t, 'py> {
                 if object.is_exact_instance(package::shared(object.py())?) {
                     return Ok(Given::Shared(self.shared(object)?));
                 }
-                let writable = parameter.mode != Mode::In;
-                let fortran = self.target.target.interface().fortran();
-                let view = ArrayView::of_argument(object, *element, fortran, writable);
-                let view = view.map_err(&bad)?;
-                let memory = view.memory();
-                self.views.push(view);
-                Ok(Given::Array(memory))
+                let py = object.py();
+                if !object.is_exact_instance(package::call(py)?)
+                    && !object.is_exact_instance(package::call_output(py)?)
+                {
+                    return self.array(index, *element, object);
+                }
+                if parameter.mode != Mode::In {
+                    return Err(bad(
+                        "is the result of another call, which cannot be changed".into()
+                    ));
+                }
+                let passed = object.call_method1(intern!(py, "_passed"), (self.native,))?;
+                let Ok(result) = passed.cast::<Passed>() else {
+                    return self.array(index, *element, &passed);
+                };
+                let result = result.get();
+                Ok(result.result().map_or_else(
+                    || {
+                        self.failed = Some(result.failed());
+                        Given::Absent
+                    },
+                    Given::Result,
+                ))
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gridrpc_client::Callbacks;
+use gridrpc_client::{Callbacks, Dependency, Request};
 use gridrpc_core::CallOptions;
 use gridrpc_idl::{Kind, Mode, Parameter};
 use gridrpc_invoke::{CallSize, CallbackFrame, Given, Landed, Landing, Lending, size_of_call};
-use gridrpc_link::payload::Incoming;
+use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_typed::dtype;
-use gridrpc_wire::Ranks;
+use gridrpc_wire::{Order, Ranks};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -16,6 +16,7 @@ use crate::arrays::ArrayView;
 use crate::errors;
 use crate::modules::arguments::Arguments;
 use crate::modules::callbacks::PythonCallbacks;
+use crate::modules::passed::PassedArray;
 use crate::modules::results::{texts_to_python, to_numpy};
 use crate::modules::target::{Target, is_returned};
 use crate::package;
@@ -35,8 +36,28 @@ pub struct Pending {
 
 /// A request, and the state needed for its results.
 pub struct Made {
-    pub request: gridrpc_client::Request,
+    pub request: Request,
     pub pending: Pending,
+    /// Hold shared data until the call has been submitted.
+    pub leases: Vec<Py<PyAny>>,
+}
+
+impl Made {
+    /// A call that ends without being made, because one that it needs has failed.
+    fn not_called(target: &Target, failed: Dependency, options: CallOptions) -> Made {
+        let Target { target, .. } = target;
+        let request = Request::new(target.function(), Payload::default(), options);
+        let request = Request { after: vec![failed], ..request };
+        let pending = Pending {
+            landing: Landing::new(&target.name),
+            target: Arc::clone(target),
+            _views: Vec::new(),
+            outs: Vec::new(),
+            raised: None,
+            is_attached: false,
+        };
+        Made { request, pending, leases: Vec::new() }
+    }
 }
 
 /// Prepares a call. `ranks`: the ranks of a parallel function.
@@ -57,7 +78,10 @@ pub fn make(
     let outs = assign_out(target, out, &mut objects)?;
     let mut arguments = Arguments::new(target, native);
     let given = arguments.take_all(&objects)?;
-    let Arguments { views, callbacks, .. } = arguments;
+    let Arguments { views, callbacks, leases, failed, .. } = arguments;
+    if let Some(failed) = failed {
+        return Ok(Made::not_called(target, failed, options));
+    }
     // SAFETY: the views hold the arrays in place, with their lengths; they outlive the landing. Python code that
     // changes an array in transit changes the data that is sent, as for any other call.
     let prepared = unsafe {
@@ -94,7 +118,7 @@ pub fn make(
         raised,
         is_attached: false,
     };
-    Ok(Made { request, pending })
+    Ok(Made { request, pending, leases })
 }
 
 /// The size of a call. `native`: the grid to which shared data belongs.
@@ -168,6 +192,13 @@ impl Pending {
         &self.target
     }
 
+    /// The array that a parameter returns, if another call can take it.
+    pub fn array(&self, parameter: usize) -> Option<PassedArray> {
+        let (array, shape) = self.landing.array(parameter)?;
+        let (shape, fortran) = (shape.to_vec(), self.target.interface().fortran());
+        Some(PassedArray { array, shape, fortran })
+    }
+
     /// State of a call that this program has attached to.
     pub fn attached(target: Arc<gridrpc_invoke::Target>, landing: Landing) -> Pending {
         let (_views, outs, raised) = (Vec::new(), Vec::new(), None);
@@ -175,9 +206,15 @@ impl Pending {
     }
 
     /// The return value of the call: None, one result, or a named tuple of several.
-    pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
+    pub fn take(
+        self,
+        py: Python<'_>,
+        sections: Vec<Incoming>,
+        order: Order,
+    ) -> PyResult<Py<PyAny>> {
         let Pending { landing, target, _views, outs, is_attached, .. } = self;
-        let landed = py.detach(|| landing.land(sections)).map_err(|error| errors::land(&error))?;
+        let landed =
+            py.detach(|| landing.land(sections, order)).map_err(|error| errors::land(&error))?;
         let mut landed: Vec<(usize, Option<Landed>)> =
             landed.into_iter().map(|(index, landed)| (index, Some(landed))).collect();
         let mut results = Vec::new();

@@ -7,6 +7,7 @@ use gridrpc_idl::{Kind, Mode, Parameter};
 use gridrpc_invoke::{CallbackFrame, CallbackValue};
 use gridrpc_link::payload::{Incoming, Payload, PayloadBuilder};
 use gridrpc_typed::{Scalar, dtype};
+use gridrpc_wire::Order;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
@@ -26,9 +27,9 @@ pub struct PythonCallbacks {
 }
 
 impl CallbackHandler for PythonCallbacks {
-    fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String> {
+    fn run(&self, index: u16, arguments: Vec<Incoming>, order: Order) -> Result<Payload, String> {
         let payload: PayloadBuilder<'_> = self.grid.payload();
-        self.frame.run(index, arguments, payload, |parameters, values| {
+        self.frame.run(index, (arguments, order), payload, |parameters, values| {
             let function =
                 self.callbacks.get(usize::from(index)).ok_or("there is no such callback")?;
             Python::attach(|py| {

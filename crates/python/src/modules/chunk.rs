@@ -7,7 +7,7 @@ use gridrpc_idl::{Kind, Mode, Parameter};
 use gridrpc_invoke::{ChunkBuilder, ChunkLanding, Given, LandedChunk, LandedColumn, Run};
 use gridrpc_link::payload::Incoming;
 use gridrpc_typed::dtype;
-use gridrpc_wire::DType;
+use gridrpc_wire::{DType, Order};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -130,7 +130,7 @@ fn take(
             return false;
         }
         let taken = arguments.take(index, object);
-        taken.map(|taken| given[index] = taken).is_ok()
+        taken.map(|taken| given[index] = taken).is_ok() && arguments.failed.is_none()
     };
     if single {
         let [place, ..] = *places.of(1) else { return false };
@@ -152,9 +152,15 @@ fn take(
 impl PendingChunk {
     /// The outcome of the call: the results of the completed items, and type and message of the next item's error, or
     /// None.
-    pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
+    pub fn take(
+        self,
+        py: Python<'_>,
+        sections: Vec<Incoming>,
+        order: Order,
+    ) -> PyResult<Py<PyAny>> {
         let PendingChunk { landing, target, _views } = self;
-        let landed = py.detach(|| landing.land(sections)).map_err(|error| errors::land(&error))?;
+        let landed =
+            py.detach(|| landing.land(sections, order)).map_err(|error| errors::land(&error))?;
         let error = landed.error.clone();
         Ok((results(py, &target, landed)?, error).into_pyobject(py)?.into_any().unbind())
     }
@@ -165,10 +171,11 @@ impl PendingChunk {
         py: Python<'_>,
         items: u64,
         parts: Vec<Incoming>,
+        order: Order,
     ) -> PyResult<Py<PyAny>> {
         let PendingChunk { landing, target, _views } = self;
         let items = usize::try_from(items).unwrap_or(usize::MAX);
-        let landed = py.detach(|| landing.land_partial(items, parts));
+        let landed = py.detach(|| landing.land_partial(items, parts, order));
         let landed = landed.map_err(|error| errors::land(&error))?;
         Ok(results(py, &target, landed)?.unbind())
     }

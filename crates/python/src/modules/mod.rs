@@ -4,6 +4,7 @@ mod arguments;
 mod call;
 mod callbacks;
 mod chunk;
+mod passed;
 mod results;
 mod target;
 
@@ -18,6 +19,7 @@ use crate::errors;
 
 pub use call::{Made, Pending, call_size, make};
 pub use chunk::{Bounds, PendingChunk, make_chunk};
+pub use passed::{Passed, PassedArray, returned_array};
 pub use target::Target;
 
 /// Search path for modules.
