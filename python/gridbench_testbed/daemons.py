@@ -47,6 +47,16 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
+def rest_from(asked: float, least: float = 0.02) -> None:
+    """Sleep before a condition is checked again, at least `least` s; `asked`: when the last check
+    began, on time.monotonic().
+
+    Checks start programs or look through all processes. They take at most a fifth of the time, as
+    what they wait for needs the processors.
+    """
+    time.sleep(max(least, min(0.25, 4 * (time.monotonic() - asked))))
+
+
 class Daemons:
     """Daemons that run while this is open, for commands with the variables of `environment`.
 
@@ -58,8 +68,11 @@ class Daemons:
     _sessions: ClassVar = True
     """Whether each daemon has its own session, or only a process group."""
 
-    def __init__(self, name: str, directory: Path | None = None) -> None:
-        """`directory`: the parent of `folder`, by default that of temporary files."""
+    def __init__(
+        self, name: str, directory: Path | None = None, namespace: Path | None = None
+    ) -> None:
+        """`directory`: the parent of `folder`, by default that of temporary files. `namespace`: the
+        network namespace in which daemons and commands run."""
         self.folder = Path(tempfile.mkdtemp(prefix=f"gr{os.getpid()}-{name}-", dir=directory))
         """All its files, with the daemons' output in log/."""
         (self.folder / "log").mkdir()
@@ -67,6 +80,8 @@ class Daemons:
         self.folder.chmod(0o755)
         self.variables: dict[str, str] = {}
         """Environment variables of programs that use it."""
+        self.inside = ["nsenter", f"--net={namespace}"] if namespace else []
+        """Prefix of commands, for its network namespace."""
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._closed = False
         self._owner = os.getpid()
@@ -92,8 +107,8 @@ class Daemons:
         """Run a command; its output. Raises RuntimeError if it fails."""
         # Ctrl-C is for the client, whose further commands must be answered.
         ran = subprocess.run(
-            command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=PATIENCE, check=False, start_new_session=True,
+            [*self.inside, *command], env=self.environment, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=PATIENCE, check=False, start_new_session=True,
         )  # fmt: skip
         if ran.returncode != 0:
             said = ran.stderr.strip() or ran.stdout.strip()
@@ -153,7 +168,7 @@ class Daemons:
             self._daemons[name] = subprocess.Popen(
                 [
                     "setpriv", "--pdeathsig", self._end_of(name).name.removeprefix("SIG"),
-                    shutil.which(program, path=path()) or program, *arguments,
+                    *self.inside, shutil.which(program, path=path()) or program, *arguments,
                 ],
                 cwd="/", env={**self.environment, _MARK: str(self.folder)},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -205,11 +220,14 @@ class Daemons:
     def _until(self, condition: Callable[[], object], what: str, timeout: float = PATIENCE) -> None:
         """Wait. Raises RuntimeError if a daemon ends, TimeoutError with `what` after a timeout."""
         end = time.monotonic() + timeout
-        while not condition():
+        while True:
+            asked = time.monotonic()
+            if condition():
+                return
             self.check()
             if time.monotonic() > end:
                 raise TimeoutError(f"{what}: {self._log()}")
-            time.sleep(0.02)
+            rest_from(asked)
 
     def _log(self) -> str:
         """The end of each daemon's output."""

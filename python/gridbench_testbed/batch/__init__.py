@@ -24,6 +24,12 @@ class BatchSystem(Daemons, ABC):
         """Start it with so many nodes, and processors of each."""
 
     @property
+    def prefix(self) -> list[str]:
+        """What to put before its commands, to use it beside others."""
+        values = [f"{name}={value}" for name, value in self.variables.items()]
+        return ["env", *values, *self.inside]
+
+    @property
     @abstractmethod
     def version(self) -> str:
         """Of its programs."""

@@ -187,9 +187,12 @@ class GridEngine(BatchSystem):
     # It takes long to end, and its state is always on disk.
     _ends: ClassVar[Mapping[str, signal.Signals]] = {"sge_qmaster": signal.SIGKILL}
 
-    def __init__(self, slots: int = 100, spool: Path | None = None) -> None:
-        """`slots`: of the queue `all.q`. `spool`: sge_qmaster's folder, by default in `folder`."""
-        super().__init__("gridengine")
+    def __init__(
+        self, slots: int = 100, spool: Path | None = None, namespace: Path | None = None
+    ) -> None:
+        """`slots`: of the queue `all.q`. `spool`: sge_qmaster's folder, by default in `folder`.
+        `namespace`: the network namespace that it runs in."""
+        super().__init__("gridengine", namespace=namespace)
         self.slots = slots
         self._spool = spool or self.folder / "spool" / "qmaster"
         self._host = socket.gethostname().split(".")[0]

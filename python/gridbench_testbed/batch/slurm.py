@@ -84,9 +84,16 @@ class Slurm(BatchSystem):
 
     why_not = staticmethod(why_not)
 
-    def __init__(self, nodes: int = 4, processors: int = 32, state: Path | None = None) -> None:
-        """`processors`: declared, of each node. `state`: slurmctld's folder, if not in `folder`."""
-        super().__init__("slurm")
+    def __init__(
+        self,
+        nodes: int = 4,
+        processors: int = 32,
+        state: Path | None = None,
+        namespace: Path | None = None,
+    ) -> None:
+        """`processors`: declared, of each node. `state`: slurmctld's folder, if not in `folder`.
+        `namespace`: the network namespace that it runs in."""
+        super().__init__("slurm", namespace=namespace)
         self._state_folder = state or self.folder / "state"
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         """The names of its nodes."""

@@ -23,6 +23,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -212,6 +213,33 @@ def _start_of(pid: int) -> str:
     return "" if fields[0] in "ZX" else fields[19]
 
 
+def network_of(namespace: str | os.PathLike[str]) -> tuple[str, str, str]:
+    """Of a node's namespace (a file): its address, this machine's on the same network, and the
+    network in CIDR notation. InputError if they have none in common."""
+    ours = [ipaddress.IPv4Interface(one) for one in _addresses([])]
+    for address in _addresses(["nsenter", f"--net={os.fspath(namespace)}"]):
+        node = ipaddress.IPv4Interface(address)
+        for client in ours:
+            if not node.is_loopback and client.network == node.network:
+                return str(node.ip), str(client.ip), str(node.network)
+    raise InputError(
+        f"the network namespace {os.fspath(namespace)} has no network in common with this machine",
+        remedy="name one that `gridbench_testbed.links.network.Network` has made",
+    )
+
+
+def _addresses(inside: Sequence[str]) -> list[str]:
+    """IPv4 addresses in CIDR notation, with a prefix for the command that lists them."""
+    ran = _call([*inside, "ip", "-json", "-4", "address"], "")
+    if ran.returncode != 0:
+        raise _refused("ip", ran.stderr, "")
+    return [
+        f"{one['local']}/{one['prefixlen']}"
+        for interface in json.loads(ran.stdout or "[]")
+        for one in interface["addr_info"]
+    ]
+
+
 MOST_NODES = 250
 SLOWEST, FASTEST = 64e3, 100e9  # bits per second
 MTU = 1500  # bytes, Ethernet's default
@@ -234,7 +262,8 @@ class Network:
     kernel lacks a feature.
     """
 
-    def __init__(self, nodes: int, rate: float) -> None:
+    def __init__(self, nodes: int, rate: float, delay: float = 0.0) -> None:
+        """`delay`: seconds that each packet between client and nodes takes more, one way."""
         if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes <= MOST_NODES:
             raise InputError(
                 f"{nodes!r} nodes are not possible", remedy=f"choose from 1 to {MOST_NODES}"
@@ -243,6 +272,8 @@ class Network:
         self.nodes = nodes
         self.rate = float(rate)
         """Bits per second, in each direction of each link, headers included."""
+        self.delay = delay
+        self._cable: subprocess.Popen[bytes] | None = None
         number = next(_numbers)
         self.client_interface = f"gb{os.getpid()}n{number}"
         """The interface at the client's end of its link."""
@@ -263,12 +294,18 @@ class Network:
     @property
     def burst(self) -> int:
         """Bytes that a link accepts at once before its rate limit."""
-        return max(_SMALLEST_BURST, round(self.rate / 8 * _BURST))
+        return _burst(self.rate)
 
     @property
     def queue(self) -> int:
         """Bytes in a link's queue; more is dropped, as by a switch."""
-        return max(_SMALLEST_QUEUE, round(self.rate / 8 * _QUEUE)) + self.burst
+        return _queue(self.rate)
+
+    def set_client_rate(self, rate: float) -> None:
+        """Set the rate of the client's link alone, in bits per second, while active."""
+        _check_rate(rate)
+        self._shape([CLIENT_PORT], namespace=switch_of(self._tag), rate=rate)
+        self._shape([self.client_interface], rate=rate)
 
     def __enter__(self) -> Network:
         require_links()
@@ -324,13 +361,37 @@ class Network:
             for number, node in zip(self._numbers(), nodes, strict=True)
         ]
         names = [CLIENT_PORT, *map(port_of, self._numbers())]
-        ports += [f"link set dev {name} master bridge up" for name in names]
+        joined = names
+        if self.delay:
+            # The relay is the cable between the client's port and the bridge.
+            ports += [f"link add name cable mtu {MTU} type veth peer name far mtu {MTU}"]
+            ports += [f"link set dev {name} up" for name in (CLIENT_PORT, "cable")]
+            joined = [*names[1:], "far"]
+        ports += [f"link set dev {name} master bridge up" for name in joined]
         run_ip("ip", ports, namespace=switch, needs=veth)
         self._shape(names, namespace=switch)
+        if self.delay:
+            self._cable = self._lay_cable()
         for node, address in zip(nodes, self.node_addresses, strict=True):
             self._bring_up("link", address, namespace=node)
             run_ip("ip", ["link set dev lo up"], namespace=node)
         self._bring_up(mine, self.client_address)
+
+    def _lay_cable(self) -> subprocess.Popen[bytes]:
+        """The relay that delays packets between the client's port and the bridge."""
+        module = ["-m", "gridbench_testbed.links.delay", repr(self.delay), CLIENT_PORT, "cable"]
+        cable = subprocess.Popen(
+            ["nsenter", f"--net={self.switch}", sys.executable, *module],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ip_environment(),
+            start_new_session=True,
+        )  # fmt: skip
+        assert cable.stdout is not None
+        if not cable.stdout.readline():
+            raise InputError(
+                "the relay that delays packets does not start",
+                remedy="a container needs CAP_NET_RAW, such as by `--privileged`",
+            )
+        return cable
 
     def _bring_up(self, interface: str, address: str, *, namespace: str = "") -> None:
         self._shape([interface], namespace=namespace)
@@ -340,15 +401,29 @@ class Network:
         ]
         run_ip("ip", commands, namespace=namespace)
 
-    def _shape(self, interfaces: list[str], *, namespace: str) -> None:
-        bucket = f"tbf rate {self.rate:.0f}bit burst {self.burst} limit {self.queue}"
+    def _shape(
+        self, interfaces: list[str], *, namespace: str = "", rate: float | None = None
+    ) -> None:
+        rate = self.rate if rate is None else rate
+        bucket = f"tbf rate {rate:.0f}bit burst {_burst(rate)} limit {_queue(rate)}"
         commands = [f"qdisc replace dev {interface} root {bucket}" for interface in interfaces]
         needs = "the token bucket (CONFIG_NET_SCH_TBF)"
         run_ip("tc", commands, namespace=namespace, needs=needs)
 
     def _take_down(self) -> None:
         with uninterrupted(), one_at_a_time():
+            if self._cable is not None:
+                self._cable.communicate()
+                self._cable = None
             remove(self._tag)
+
+
+def _burst(rate: float) -> int:
+    return max(_SMALLEST_BURST, round(rate / 8 * _BURST))
+
+
+def _queue(rate: float) -> int:
+    return max(_SMALLEST_QUEUE, round(rate / 8 * _QUEUE)) + _burst(rate)
 
 
 def _check_rate(rate: float) -> None:

@@ -50,8 +50,6 @@ class DirectoryTable:
     """Seconds between two announcements."""
     speed: float
     """Operations per second."""
-    port: int
-    """Where clients connect; 0: where the server listens."""
 
 
 class GridrpcDirectory(Daemons):
@@ -216,7 +214,7 @@ class GridrpcServer(Daemons):
         return [
             "[directory]",
             f'urls = ["{announced.directory}"]',
-            f'address = "{self._address}:{announced.port or self.port}"',
+            f'address = "{self.http}"',
             f'credentials = "{self.user}"',
             f"interval = {announced.interval}",
             f"speed = {announced.speed:e}",

@@ -5,7 +5,7 @@ returned, and the kernel keeps names and attributes for a second: what one mount
 in full a second later. `mkdir` and its kin are seen at once, except what is removed.
 
 A network folder is SFTP over TCP on the loopback interface, mounted by sshfs, which needs FUSE and
-no more of the kernel. What files hold is read anew whenever one is opened.
+no more of the kernel. What files hold is read again whenever one is opened.
 
     with NetworkFolder() as folder:
         (folder.path / "file").write_text("there and back")
