@@ -14,11 +14,11 @@ import java.util.concurrent.ConcurrentHashMap;
 /** A map, and a thread for each connection that asks for what is in it. */
 final class TinyMember implements Member {
     private final ConcurrentHashMap<Long, byte[]> objects = new ConcurrentHashMap<>();
-    private final ServerSocket door;
+    private final ServerSocket listener;
     private final int members;
 
-    TinyMember(ServerSocket door, int members) {
-        this.door = door;
+    TinyMember(ServerSocket listener, int members) {
+        this.listener = listener;
         this.members = members;
         inBackground(this::accept);
     }
@@ -26,7 +26,7 @@ final class TinyMember implements Member {
     private void accept() {
         try {
             while (true) {
-                var socket = door.accept();
+                var socket = listener.accept();
                 socket.setTcpNoDelay(true);
                 inBackground(() -> serve(socket));
             }
@@ -94,7 +94,7 @@ final class TinyMember implements Member {
     @Override
     public void close() {
         try {
-            door.close();
+            listener.close();
         } catch (IOException alreadyClosed) {
             // As good.
         }

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from gridbench.engines.base import Description, Engine, Outcome, Task
-from gridbench.engines.python_tasks import failure_of, outcome_of, perform
+from gridbench.engines.functions import failure_of, outcome_of, perform
 
 
 class ThreadPoolEngine(Engine):

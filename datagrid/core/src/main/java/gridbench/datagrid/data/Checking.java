@@ -38,7 +38,7 @@ public final class Checking {
      * @param first key
      * @param last key + 1
      * @param size bytes of a value
-     * @param progress is told how many keys were looked at, ten times a second
+     * @param progress receives the number of keys checked, ten times a second
      */
     public static Checked check(Store store, long first, long last, int size, LongConsumer progress)
             throws Exception {

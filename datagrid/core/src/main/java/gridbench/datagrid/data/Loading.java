@@ -24,7 +24,7 @@ public final class Loading {
      * @param last key + 1
      * @param size bytes of a value
      * @param batch bytes of values that are stored at once; at least one value
-     * @param progress is told the number of objects stored, ten times a second
+     * @param progress receives the number of objects stored, ten times a second
      */
     public static Loaded load(
             Store store, long first, long last, int size, long batch, LongConsumer progress)

@@ -1,7 +1,7 @@
 package gridbench.datagrid.mix;
 
 /**
- * Ranks of which low ones are drawn often: rank r with a probability proportional to 1 / (r + 1)^theta.
+ * Ranks with low ones drawn often: rank r with a probability proportional to 1 / (r + 1)^theta.
  *
  * <p>The method is that of Gray, Sundaresan, Englert, Baclawski and Weinberger, "Quickly generating
  * billion-record synthetic databases" (SIGMOD 1994): ranks 0 and 1 are exact, further ones come from
@@ -26,7 +26,7 @@ public final class Zipfian {
     private double zeta;
     private double eta;
 
-    /** For items of which none has to be counted yet: finds the sum of all their weights, once. */
+    /** For new items: sums all their weights, once. */
     public Zipfian(long items) {
         this(items, zeta(items));
     }

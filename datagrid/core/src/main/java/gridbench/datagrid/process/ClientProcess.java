@@ -9,7 +9,7 @@ import gridbench.datagrid.Store;
 public final class ClientProcess {
     private ClientProcess() {}
 
-    /** Runs until it is told to end, or nobody is there any more who could tell. */
+    /** Runs until its parent requests its end or has ended itself. */
     public static void main(String[] arguments) throws InterruptedException {
         var conversation = Conversation.begin();
         Requests requests = null;

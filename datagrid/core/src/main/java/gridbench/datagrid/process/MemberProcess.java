@@ -17,7 +17,7 @@ public final class MemberProcess {
 
     private MemberProcess() {}
 
-    /** Runs until it is told to end, or nobody is there any more who could tell. */
+    /** Runs until its parent requests its end or has ended itself. */
     public static void main(String[] arguments) throws InterruptedException {
         var conversation = Conversation.begin();
         Member member = null;

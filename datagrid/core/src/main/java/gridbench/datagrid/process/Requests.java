@@ -10,7 +10,7 @@ import gridbench.datagrid.run.Run;
 import gridbench.datagrid.value.Values;
 import java.util.List;
 
-/** What clients can be asked for. */
+/** Requests that clients answer. */
 final class Requests {
     private final Conversation conversation;
     private final Store store;
@@ -25,7 +25,7 @@ final class Requests {
         this.clients = clients;
     }
 
-    /** Does what is asked for, and answers. */
+    /** Does what is requested, and answers. */
     void carryOut(Fields request) throws Exception {
         switch (request.text("do")) {
             case "load" -> load(request);

@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Locale;
 import java.util.concurrent.ExecutionException;
 
-/** What is told of an exception. */
+/** Description of an exception. */
 public final class Failure {
     // Causes can be caused by each other.
     private static final int MOST_CAUSES = 8;

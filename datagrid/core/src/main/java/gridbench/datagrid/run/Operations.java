@@ -13,7 +13,7 @@ import java.util.Map;
  */
 final class Operations {
     // Far more than many clients with one object need. A store that never replaces shall not hold a
-    // client for ever.
+    // client forever.
     private static final int MOST_CONFLICTS = 100_000;
 
     private final Store store;

@@ -46,7 +46,7 @@ public record Plan(
      *
      * @param least seconds
      * @param most seconds; 0 for no warm-up, and no first task before it
-     * @param window seconds of which a rate is determined
+     * @param window seconds of each rate
      * @param within how far rates may differ from their mean, as a fraction of it
      */
     public record WarmUp(double least, double most, double window, double within) {}

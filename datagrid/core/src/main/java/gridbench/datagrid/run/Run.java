@@ -23,7 +23,7 @@ import java.util.function.Supplier;
  * {@link #go} or {@link #giveUp}.
  */
 public final class Run {
-    /** Is told how far the tasks are, ten times a second. */
+    /** Receives the progress of the tasks, ten times a second. */
     public interface Progress {
         void done(long tasks, long operations);
     }

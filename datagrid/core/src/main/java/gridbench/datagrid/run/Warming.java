@@ -69,7 +69,7 @@ class Warming implements Steps {
         }
     }
 
-    /** Inserts an object below 0; the one that was asked for is not there. */
+    /** Inserts an object below 0; the one that was requested is not there. */
     @Override
     public boolean insert(long key) {
         if (over.getAsBoolean()) {

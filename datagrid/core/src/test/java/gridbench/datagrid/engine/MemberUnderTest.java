@@ -34,7 +34,7 @@ final class MemberUnderTest implements AutoCloseable {
         var command = new ArrayList<String>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-Xmx" + memory, "-XX:+DisplayVMOutputToStderr", "-XX:-UsePerfData"));
-        // They run for seconds, most of which better compilation would take.
+        // They run for seconds: the optimizing compiler would take most of that time.
         command.add("-XX:TieredStopAtLevel=1");
         command.addAll(engine.jvm());
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), MemberProcess.class.getName()));

@@ -27,7 +27,7 @@ final class Talk implements AutoCloseable {
                         main.getName())
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
-        // One that does not answer is not waited for for ever.
+        // One that does not answer is not waited for forever.
         CompletableFuture.delayedExecutor(120, TimeUnit.SECONDS).execute(process::destroyForcibly);
         out = process.outputWriter();
         in = process.inputReader();

@@ -44,7 +44,7 @@ record Ports(int server, int peers, int locator, int membership) {
         return membership + "-" + (membership + RANGE - 1);
     }
 
-    /** Takes the other ports of the range, if they are to be had, so that the first one alone is left for Geode. */
+    /** Takes the other ports of the range, if they are free, so that the first one alone is left for Geode. */
     List<ServerSocket> takeOthers(InetAddress address) throws IOException {
         var taken = new ArrayList<ServerSocket>();
         for (var port = membership + 1; port < membership + RANGE; port++) {

@@ -72,7 +72,7 @@ public final class HazelcastGrid implements DataGrid {
         set(config, ClusterProperty.WAIT_SECONDS_BEFORE_JOIN, 1);
         set(config, ClusterProperty.MAX_NO_HEARTBEAT_SECONDS, HEARTBEAT_SECONDS);
         set(config, ClusterProperty.HEARTBEAT_INTERVAL_SECONDS, 2);
-        // Else a write counts as done of which no copy is known: lost, if its member was killed then.
+        // Else a write without a known copy counts as done: lost, if its member was killed then.
         set(config, ClusterProperty.FAIL_ON_INDETERMINATE_OPERATION_STATE, true);
         set(config, ClusterProperty.OPERATION_CALL_TIMEOUT_MILLIS, OPERATION_SECONDS * 1000);
         return config;

@@ -57,7 +57,7 @@ final class IgniteMember implements Member {
 
     /**
      * The heap and, off it, the pages of the data region that are in use. Of objects
-     * that were removed, Ignite goes on counting some.
+     * that were removed, Ignite keeps counting some.
      */
     @Override
     public long used() {
