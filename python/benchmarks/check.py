@@ -93,7 +93,7 @@ def read(file: Path) -> AreaResults:
         raise InputError(
             f"is no file of `python -m benchmarks`, or it is damaged: {error}",
             file=file,
-            remedy="give the file that --out named, or measure anew",
+            remedy="give the file that --out named, or measure again",
         ) from None
     return AreaResults(record, None if record.points is None else Points(record.points))
 

@@ -168,7 +168,7 @@ def start_area(extent: Extent) -> Area:
 # Part `numbers`: start-up over the number of workers, by one request or one for each, as in figure
 # 3 of the paper on Ninf-G2. The program is on the local disk, or in a folder over the network: SFTP
 # from a server on this machine, as kernels of virtual machines often have no NFS. Each start reads
-# the program anew, as that of a node would which has not run it before.
+# the program again, as that of a node would which has not run it before.
 
 _NUMBERS = {
     Extent.TRIAL: (1, 2),

@@ -18,7 +18,7 @@ from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.process.leftovers import Leftovers
+from gridbench.process.children import Leftovers
 from gridbench.statistics.series import Series
 from gridbench_testbed.batch import slurm
 from gridbench_testbed.links.network import uninterrupted
@@ -47,7 +47,7 @@ def sizes_of(peers: Sequence[str], workers: int, extent: Extent) -> list[int]:
     """With how many workers other engines are measured: fewer than ours, and in full as many, too.
 
     Their workers and tasks are Python processes, each of which takes a second of a processor and
-    more to start, and some of them a part of one while they wait: a hundred are not to be had on
+    more to start, and some of them a part of one while they wait: a hundred are not available on
     few processors.
     """
     few = min(workers, _EACH_PROCESSOR * (os.cpu_count() or 1))

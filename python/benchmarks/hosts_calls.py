@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,10 +34,8 @@ from benchmarks.programs import (
 from gridbench.bench.points import Points
 from gridbench.bench.programs import numbers
 from gridbench.formats import bit_rate, round_amount
-from gridbench.process.children import PYTHON
 from gridbench.process.memory import tree
-from gridbench_testbed.daemons import free_ports
-from gridbench_testbed.links.network import Network, ip_environment
+from gridbench_testbed.links.network import Network
 from gridrpc import Grid
 
 # Part `null`: a blocking call without arguments, beside a bare round trip over the loopback
@@ -263,8 +260,7 @@ def argument_rows(case: AreaCase, bound: float) -> list[PlannedRow]:
 
 
 # Part `distance`: MB/s over the size of the argument, on three links. The first link is fast and
-# near; the delay of the others is that of a relay (gridbench_testbed/links) at the far end of the
-# link.
+# near.
 
 _LONGEST = {Extent.TRIAL: 0.1, Extent.USUAL: 2.0, Extent.FULL: 10.0}
 """Seconds that the largest size of a link takes at its rate."""
@@ -294,33 +290,27 @@ _ALL = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _DISTANCE_SIZES = {Extent.TRIAL: (1_000, 100_000), Extent.USUAL: _ALL, Extent.FULL: _ALL}
 
 
+PATIENT = {"start_timeout": 120, "heartbeat": 60}
+"""Keys of servers behind a slow link: seconds until agents are there, and between signs of life."""
+
+
 def moved(folder: str, rate: float, delay: float, sizes: list[int], budget: float) -> Values:
     """Median s for an argument of each size, over TCP and TLS; and bare, twice; in random order."""
     link = _Link(rate, delay)
     with ExitStack() as stack:
-        network = stack.enter_context(Network(1, rate))
+        network = stack.enter_context(Network(1, rate, delay))
         (node,), (namespace,) = network.node_addresses, network.namespaces
-        wire = stack.enter_context(Wire(folder, LOOPBACK if delay else node, namespace.name))
-        port = wire.port("tcp")
-        keys: dict[str, object] = {"start_timeout": 120, "heartbeat": 60}
-        if delay:
-            # The agent and the bare sender each reach the other end by way of the relay.
-            (door,) = free_ports(1, "")
-            far = (network.client_address, door)
-            stack.enter_context(_relay(namespace.name, delay, (node, door), far))
-            near = (LOOPBACK, port)
-            port = stack.enter_context(_relay(namespace.name, delay, (node, 0), near))
-            keys |= {"addresses": node, "ports": door}
+        wire = stack.enter_context(Wire(folder, node, namespace.name))
         values: Values = {}
         for size in sizes:
             count = max(1, min(500, round(budget / link.seconds(size))))
 
             def ours(kind: Kind, size: int = size, count: int = count) -> float:
-                servers = places(behind(network, 1, kind, **keys))
+                servers = places(behind(network, 1, kind, **PATIENT))
                 return numbers(folder, "far", "arrive", size, count, places=servers)[0]
 
             def bare(size: int = size, count: int = count) -> float:
-                return wire.send("tcp", size, count, at=(node, port))
+                return wire.send("tcp", size, count)
 
             found = shuffled(
                 {
@@ -332,26 +322,6 @@ def moved(folder: str, rate: float, delay: float, sizes: list[int], budget: floa
             )
             values |= {f"{name} {size}": seconds for name, seconds in found.items()}
         return values
-
-
-@contextmanager
-def _relay(
-    namespace: str, delay: float, at: tuple[str, int], target: tuple[str, int]
-) -> Iterator[int]:
-    """A relay in the namespace; its port."""
-    module = ["-m", "gridbench_testbed.links.relay", str(delay), *map(str, (*at, *target))]
-    command = ["ip", "netns", "exec", namespace, *PYTHON, *module]
-    relay = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env=ip_environment(),
-    )  # fmt: skip
-    try:
-        port = relay.stdout.readline() if relay.stdout else ""
-        if not port:
-            raise RuntimeError("the relay ended at once")
-        yield int(port)
-    finally:
-        relay.communicate()
 
 
 def distance_area(extent: Extent) -> Area:

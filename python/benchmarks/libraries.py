@@ -120,23 +120,23 @@ def executor_maps(count: int) -> Values:
 def bytes_and_arrays(size: int, count: int) -> Values:
     """Median seconds to send so many bytes to a function and to get them from one, by type."""
     seconds: dict[str, list[float]] = {f"{kind} {way}": [] for kind in _KINDS for way in _WAYS}
-    given = {kind: _kept(kind, size) for kind in _KINDS}
+    given = {kind: _cached(kind, size) for kind in _KINDS}
     with Grid(workers=1) as grid:
         for kind in _KINDS:
-            grid.submit(_kept, kind, size).result()
+            grid.submit(_cached, kind, size).result()
         for _ in range(count + 1):
             for kind, value in given.items():
                 begin = time.perf_counter()
                 grid.submit(_pages, value).result()
                 middle = time.perf_counter()
-                _pages(grid.submit(_kept, kind, size).result())
+                _pages(grid.submit(_cached, kind, size).result())
                 seconds[f"{kind} in"].append(middle - begin)
                 seconds[f"{kind} out"].append(time.perf_counter() - middle)
     return {name: float(np.median(taken[1:])) for name, taken in seconds.items()}
 
 
 @functools.cache
-def _kept(kind: str, size: int) -> Any:
+def _cached(kind: str, size: int) -> Any:
     """So many bytes, made once in each process."""
     made: dict[str, Callable[[], Any]] = {
         "array": lambda: np.full(size, 7, np.uint8),

@@ -25,32 +25,29 @@ from benchmarks.figures import (
 from benchmarks.programs import missing_engine, missing_links
 from gridbench.errors import InputError
 from gridbench.formats import as_given, plain
-from gridbench.linpack.clients.record import FORM as CLIENTS_FORM
-from gridbench.linpack.clients.record import (
-    SERVERS,
-    ClientsCase,
-    ClientsCell,
-    LinpackServer,
-    growth_of,
-)
+from gridbench.linpack.experiment import SolveOrder, run_client
 from gridbench.linpack.model_kind import LinpackAnswer, series_of
 from gridbench.linpack.record import (
     BIG_ENDIAN,
+    CLIENTS_FORM,
     FORM,
     LOCAL,
+    SERVERS,
     ClientLanguage,
+    ClientsCase,
+    ClientsCell,
     LinpackCase,
+    LinpackServer,
     PlannedLinpackCase,
+    growth_of,
     wrong_solution,
 )
 from gridbench.linpack.servers import (
     SOCKET,
     TLS,
     LinpackServers,
-    SolveOrder,
     build_programs,
     require_peer,
-    run_client,
 )
 from gridbench.machine.processors import available_count
 from gridbench.model.cost_model import TOTAL

@@ -13,8 +13,8 @@ from gridbench.bench.points import DataPoint, Points
 from gridbench.bench.session import Item, Limits, RepeatBudget, Runner, Session
 from gridbench.engines.environments import our_launch
 from gridbench.formats import about, as_given
+from gridbench.process.children import Leftovers
 from gridbench.process.interrupt import Stopped
-from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.statistics.series import Status
 

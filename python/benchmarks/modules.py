@@ -49,7 +49,7 @@ def null_from_c(folder: str, count: int) -> Values:
 
 
 def array_from_c(folder: str, count: int, size: int, shared: bool) -> Values:
-    """Median s of a call with an array of which the function reads each page."""
+    """Median s of a call whose function reads each page of an array."""
     mode = "touch-shared" if shared else "touch"
     return {"seconds": numbers(folder, "calls", mode, size, count)[0]}
 

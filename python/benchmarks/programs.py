@@ -19,8 +19,7 @@ from gridbench.engines.environments import environment, folder_with, launch_of
 from gridbench.engines.gridrpc_engines import servers_in
 from gridbench.errors import InputError
 from gridbench.formats import as_given
-from gridbench.process.children import PythonLaunch
-from gridbench.process.leftovers import Leftovers
+from gridbench.process.children import Leftovers, PythonLaunch
 from gridbench_testbed.links import sshd
 from gridbench_testbed.links.network import Network, ip_environment, uninterrupted
 
@@ -101,23 +100,24 @@ class Wire:
         self._ports: dict[Kind, int] = {}
         self._server: Any = None
 
-    def port(self, kind: Kind) -> int:
-        """Where it listens."""
-        return self._ports[kind]
-
     def ping(self, kind: Kind, count: int, size: int = 64) -> float:
         """Median us for `size` bytes there and back."""
-        return self._ask("ping", kind, size, count)
+        return self._ask("ping", kind, (size, count))
 
-    def send(self, kind: Kind, size: int, count: int, at: tuple[str, int] | None = None) -> float:
-        """Median s for `size` bytes there and one back; `at`: by way of another address."""
-        return self._ask("send", kind, size, count, at)
+    def spin(self, kind: Kind, count: int, size: int = 64) -> float:
+        """The same while both ends spin instead of sleeping."""
+        return self._ask("spin", kind, (size, count))
+
+    def send(self, kind: Kind, size: int, count: int, source: Path | None = None) -> float:
+        """Median s for `size` bytes there and one back; `source`: from this network namespace."""
+        return self._ask("send", kind, (size, count), source)
 
     def _ask(
-        self, what: str, kind: Kind, size: int, count: int, at: tuple[str, int] | None = None
+        self, what: str, kind: Kind, amounts: tuple[int, int], source: Path | None = None
     ) -> float:
-        address, port = at or (self.address, self._ports[kind])
-        return numbers(self._folder, "wire", what, kind, address, port, size, count)[0]
+        prefix = [] if source is None else ["nsenter", f"--net={source}"]
+        words = what, kind, self.address, self._ports[kind], *amounts
+        return numbers(self._folder, "wire", *words, prefix=prefix)[0]
 
     def __enter__(self) -> Wire:
         command = [*self._prefix, f"{self._folder}/wire", "serve", self.address]

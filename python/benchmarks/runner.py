@@ -17,8 +17,8 @@ from benchmarks import (
     cluster_starts,
     cluster_tasks,
     data_operations,
-    data_scenarios,
     hosts_calls,
+    hosts_exchange,
     hosts_peers,
     hosts_workers,
     libraries,
@@ -28,7 +28,6 @@ from benchmarks import (
     server_clients,
     server_inference,
     server_latency,
-    server_lookup,
     server_throughput,
     starts,
     sync_instants,
@@ -49,8 +48,7 @@ from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
 from gridbench.records import RecordError, from_record
-from gridbench.results_folder import say_failed_before, unwritable
-from gridbench.results_lock import sole_use_of_file
+from gridbench.results_folder import exclusive_file_lock, say_failed_before, unwritable
 from gridbench.run.machine import machine_facts, versions
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.series import Series
@@ -68,10 +66,12 @@ AREAS: dict[str, Mapping[str, Callable[[Extent], Area]]] = {
         "argument": hosts_calls.argument_area,
         "map": hosts_calls.map_area,
         "shared": hosts_peers.shared_area,
+        "exchange": hosts_exchange.exchange_area,
         "peers": hosts_peers.peers_area,
         "start": hosts_workers.start_area,
         "many": hosts_workers.many_area,
         "distance": hosts_calls.distance_area,
+        "cascade": hosts_exchange.cascade_area,
     },
     "cluster": {
         "start-workers": cluster_starts.start_area,
@@ -93,9 +93,9 @@ AREAS: dict[str, Mapping[str, Callable[[Extent], Area]]] = {
         "latency": data_operations.latency_area,
         "loading": data_operations.loading_area,
         "omission": data_operations.omission_area,
-        "scenario-1": partial(data_scenarios.area, number=1),
-        "scenario-2": partial(data_scenarios.area, number=2),
-        "scenario-3": partial(data_scenarios.area, number=3),
+        "scenario-1": partial(data_operations.scenario_area, number=1),
+        "scenario-2": partial(data_operations.scenario_area, number=2),
+        "scenario-3": partial(data_operations.scenario_area, number=3),
     },
     "server": {
         "null": server_latency.null_area,
@@ -107,7 +107,7 @@ AREAS: dict[str, Mapping[str, Callable[[Extent], Area]]] = {
         "idle": server_clients.idle_area,
         "soak": server_clients.soak_area,
         "restart": server_clients.restart_area,
-        "lookup": server_lookup.area,
+        "lookup": server_latency.lookup_area,
     },
     "linpack": {
         "loopback": linpack.loopback_area,
@@ -161,7 +161,7 @@ def run_areas(request: AreaRequest) -> int:
             f"there is no area `{unknown[0]}`", remedy=f"the areas are {', '.join(AREAS)}"
         )
     chosen = _chosen(request)
-    with sole_use_of_file(request.out, request.printing.progress()):
+    with exclusive_file_lock(request.out, request.printing.progress()):
         return _run(request, chosen)
 
 
@@ -252,7 +252,7 @@ def _earlier(request: AreaRequest, record: dict[str, Any], console: Console) -> 
         if before["complete"]:
             return Points()
         every = [from_record(DataPoint, point) for point in before["points"]]
-    except OSError:  # it is not there; or it cannot be written either, which is told then
+    except OSError:  # it is not there; or it cannot be written either, which is reported then
         return Points()
     except (ValueError, RecursionError, TypeError, KeyError, RecordError):
         raise InputError(
@@ -265,7 +265,7 @@ def _earlier(request: AreaRequest, record: dict[str, Any], console: Console) -> 
     if not count:
         return points
     if _likeness(before) != _likeness(record):
-        say(console, f"{out}: is of another machine, version or extent: all is measured anew")
+        say(console, f"{out}: is of another machine, version or extent: all is measured again")
         return Points()
     say(console, f"{out}: {count} runs of a call that was cut off are kept; --fresh forgets them")
     return points
@@ -301,7 +301,7 @@ def _head(record: dict[str, Any], points: Points) -> str:
     lines = [
         f"Measured by `python -m benchmarks` on {machine.get('cores', '?')} processors "
         f"({machine.get('processor', '?')}), in {_rounds(record['runs'])} "
-        f"({record['extent']}); `{again}` measures all of it anew. Shown are medians with the "
+        f"({record['extent']}); `{again}` measures all of it again. Shown are medians with the "
         "smallest and the largest value; ratios are of values of the same round."
     ]
     if others := [point.load.get("others_cpu", 0.0) for point in points.run]:

@@ -3,10 +3,11 @@
     python server_load.py KIND ADDRESS SECONDS [MODEL SIZE]
     python server_load.py idle ADDRESS SECONDS COUNT
 
-KIND is gridrpc, pyro, or http or grpc of the Open Inference Protocol by tritonclient, with a tensor
-of SIZE bytes. `idle` is COUNT clients, each with a connection of its own: it prints `ready` when
-each has made a call. Then each makes one every SECONDS, until the input ends. This runs as a
-script, in Pythons that have next to nothing installed.
+KIND is gridrpc, pyro, or http, json (HTTP without binary tensors) or grpc of the Open Inference
+Protocol by tritonclient, with a tensor of SIZE bytes. `idle` is COUNT clients, each with a
+connection of its own: it prints `ready` when each has made a call. Then each makes one every
+SECONDS, until the input ends. This runs as a script, in Pythons that have next to nothing
+installed.
 """
 
 from __future__ import annotations
@@ -39,14 +40,19 @@ def _triton(kind: str, address: str, model: str, size: int) -> Callable[[], obje
 
     import numpy as np
 
-    package: Any = importlib.import_module(f"tritonclient.{kind}")
+    package: Any = importlib.import_module(f"tritonclient.{'grpc' if kind == 'grpc' else 'http'}")
     client = package.InferenceServerClient(address)
     numbers = np.arange(size // 8, dtype=float)
     tensor = package.InferInput("x", [len(numbers)], "FP64")
-    tensor.set_data_from_numpy(numbers)
+    outputs = None
+    if kind == "json":
+        tensor.set_data_from_numpy(numbers, binary_data=False)
+        outputs = [package.InferRequestedOutput("y", binary_data=False)]
+    else:
+        tensor.set_data_from_numpy(numbers)
 
     def call() -> Any:
-        return client.infer(model, [tensor])
+        return client.infer(model, [tensor], outputs=outputs)
 
     twice = call().as_numpy("y")
     if not np.array_equal(twice.reshape(-1), 2 * numbers):
@@ -68,7 +74,7 @@ def idle(address: str, seconds: float, count: int) -> None:
 
 
 def main(kind: str, address: str, seconds: str, *more: str) -> None:
-    """Connect, call once, wait for a line, call for so long, and print what came of it."""
+    """Connect, call once, wait for a line, call for so long, and print the result."""
     if kind == "idle":
         idle(address, float(seconds), int(more[0]))
         return

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from benchmarks.figures import Row
 from gridbench.formats import as_given, fixed, plain, unit_shown
-from gridbench.pages.markdown import escaped, table_lines
+from gridbench.pages.document import escaped, table_lines
 from gridbench.pages.table import Column, table_of
 from gridbench.pages.table import Table as PageTable
 from gridbench.statistics.series import Series

@@ -187,7 +187,7 @@ MAKERS = {
 }
 
 
-def _found(place: str) -> Any:
+def _imported(place: str) -> Any:
     """What MODULE:NAME names."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
@@ -196,7 +196,7 @@ def _found(place: str) -> Any:
 def on_hosts(name: str, file: str) -> None:
     """Start the cluster, measure, and end it."""
     job = read_job(file)
-    engine: FunctionEngine = _found(MAKERS[name])(job)
+    engine: FunctionEngine = _imported(MAKERS[name])(job)
     try:
         engine.start(job.all_workers)
         engine.wait_ready()
@@ -266,7 +266,7 @@ def _end_once(number: int, frame: FrameType | None) -> None:
 def on_batch(text: str) -> None:
     """Bring the engine up, measure, and end it."""
     job = json.loads(text)
-    engine = _found(job["place"])()
+    engine = _imported(job["place"])()
     measurement = Measurement(engine, job)
     signal.signal(signal.SIGTERM, _end_once)
     try:

@@ -5,6 +5,7 @@
  *
  *   wire serve ADDRESS                            prints its ports, for tcp and tls; ends with its input
  *   wire ping tcp|tls ADDRESS PORT BYTES COUNT    us for BYTES there and back
+ *   wire spin tcp|tls ADDRESS PORT BYTES COUNT    the same while both ends spin instead of sleeping
  *   wire send tcp|tls ADDRESS PORT BYTES COUNT    s for BYTES there, into memory that exists, and one
  *                                                 byte back
  *   wire relay PROCESSES COUNT                    us for 64 bytes there and back through so many processes
@@ -12,6 +13,8 @@
  *                                                 poll, and yield their processor between two polls
  */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>
@@ -37,12 +40,13 @@
 typedef struct {
     int socket;
     SSL *tls;
+    int spins;
 } wire;
 
 /* What a connection is for; its first bytes. */
 typedef struct {
     uint64_t length;
-    uint64_t echo; /* else one byte is the answer */
+    uint64_t echo; /* 0: one byte is the answer; 2: both ends spin */
 } request;
 
 static void die(const char *what) {
@@ -53,6 +57,13 @@ static void die(const char *what) {
 static void fail(const char *what) {
     fprintf(stderr, "%s\n", what);
     exit(1);
+}
+
+/* Whether what has failed is to be tried again at once. */
+static int again(wire w, ssize_t result) {
+    int would_wait = w.tls ? SSL_get_error(w.tls, (int)result) == SSL_ERROR_WANT_READ : errno == EAGAIN;
+    if (w.spins && result < 0 && would_wait) sched_yield();
+    return w.spins && result < 0 && would_wait;
 }
 
 static void write_all(wire w, const char *bytes, size_t length) {
@@ -70,6 +81,7 @@ static int read_all(wire w, char *bytes, size_t length) {
     while (length > 0) {
         int most = length > 1 << 30 ? 1 << 30 : (int)length;
         ssize_t count = w.tls ? SSL_read(w.tls, bytes, most) : recv(w.socket, bytes, length, 0);
+        if (again(w, count)) continue;
         if (count <= 0) return 0;
         bytes += count;
         length -= (size_t)count;
@@ -117,7 +129,7 @@ static SSL_CTX *context(int server) {
 }
 
 static wire on(int socket, SSL_CTX *context, int server) {
-    wire w = {socket, NULL};
+    wire w = {socket, NULL, 0};
     int one = 1;
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (context != NULL) {
@@ -144,6 +156,11 @@ static int listen_at(const char *address, int *port) {
     return listener;
 }
 
+static void spin(wire *w) {
+    w->spins = 1;
+    if (fcntl(w->socket, F_SETFL, O_NONBLOCK) < 0) die("fcntl");
+}
+
 /* A process for each connection: does what it asks for until its end. */
 static void answer(wire w) {
     request wanted;
@@ -151,6 +168,7 @@ static void answer(wire w) {
     char *bytes = memory(wanted.length);
     volatile char seen = 0;
     write_all(w, "!", 1);
+    if (wanted.echo == 2) spin(&w);
     while (read_all(w, bytes, wanted.length)) {
         for (uint64_t i = 0; i < wanted.length; i += PAGE) seen += bytes[i];
         write_all(w, bytes, wanted.echo ? wanted.length : 1);
@@ -189,6 +207,7 @@ static double measure(wire w, request wanted, int count) {
     char ready;
     write_all(w, (const char *)&wanted, sizeof wanted);
     if (!read_all(w, &ready, 1)) fail("the other end ended");
+    if (wanted.echo == 2) spin(&w);
     for (int i = -count / 10 - 1; i < count; i++) {
         double begin = now();
         write_all(w, bytes, wanted.length);
@@ -258,11 +277,11 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "serve") == 0) serve(argv[2]);
     if (argc != 7 || atoi(argv[6]) < 1) {
         fprintf(stderr, "usage: wire serve ADDRESS\n"
-                        "       wire ping|send tcp|tls ADDRESS PORT BYTES COUNT\n"
+                        "       wire ping|spin|send tcp|tls ADDRESS PORT BYTES COUNT\n"
                         "       wire relay PROCESSES COUNT\n");
         return 2;
     }
-    int echo = strcmp(argv[1], "ping") == 0, connected = socket(AF_INET, SOCK_STREAM, 0);
+    int echo = strcmp(argv[1], "spin") == 0 ? 2 : strcmp(argv[1], "ping") == 0, connected = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in place = at(argv[3], atoi(argv[4]));
     if (connect(connected, (struct sockaddr *)&place, sizeof place) < 0) die("connect");
     wire w = on(connected, strcmp(argv[2], "tls") == 0 ? context(0) : NULL, 0);

@@ -1,4 +1,4 @@
-"""Measurements behind docs/advice.md.
+"""Measurements behind docs/advice-models.md.
 
     python -m benchmarks.pages.advice splits [--out FILE.json]
     python -m benchmarks.pages.advice calls [--out FILE.json]
@@ -172,17 +172,17 @@ def row(name: str, split: Split, trial: Trial) -> str:
     """One work, as a row of the table."""
     advised, rival = trial.advised, trial.rival
     if advised is None or rival is None or trial.ratio is None:
-        return f"| {name} | {told(split.tasks, split.cores)} | | | | | not measured |"
+        return f"| {name} | {describe(split.tasks, split.cores)} | | | | | not measured |"
     bounds = trial.bounds
     between = "" if bounds is None else f" ({bounds[0]:.2f} to {bounds[1]:.2f})"
     return (
-        f"| {name} | {told(split.tasks, split.cores)} | {duration(median(advised.compared))}"
-        f" | {told(rival.tasks, rival.cores)} | {duration(median(rival.compared))}"
+        f"| {name} | {describe(split.tasks, split.cores)} | {duration(median(advised.compared))}"
+        f" | {describe(rival.tasks, rival.cores)} | {duration(median(rival.compared))}"
         f" | {trial.ratio:.3f}{between} | {trial.close or NOTHING} |"
     )
 
 
-def told(tasks: int, cores: int) -> str:
+def describe(tasks: int, cores: int) -> str:
     """A split in words."""
     return f"{counted(tasks, 'task')} on {cores:,}"
 
@@ -191,10 +191,10 @@ def print_table(rows: list[str], verdicts: Counter[str], both: dict[str, Any]) -
     """As Markdown."""
     print("| work | advised | took | best of the others | took | ratio (bounds) | within 5 % |")
     print("|---|---|---:|---|---:|---:|---|", *rows, sep="\n")
-    told_of = ", ".join(f"{how}: {verdicts[how]}" for how in ("yes", "not proved", "no"))
-    print(f"\nWithin 5 % of the best, of {len(rows)} works: {told_of}.")
+    counts = ", ".join(f"{how}: {verdicts[how]}" for how in ("yes", "not proved", "no"))
+    print(f"\nWithin 5 % of the best, of {len(rows)} works: {counts}.")
     splits = [
-        f"{one['seconds']:,.0f} s on {both['cores']} cores: {told(one['tasks'], one['cores'])}"
+        f"{one['seconds']:,.0f} s on {both['cores']} cores: {describe(one['tasks'], one['cores'])}"
         f" cores, {duration(one['total'])} expected"
         for one in both["works"]
     ]

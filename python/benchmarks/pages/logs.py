@@ -20,9 +20,9 @@ import numpy as np
 from gridbench.atomic_write import write_file
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel, model_of
+from gridbench.model.model_kind import read_source
 from gridbench.model.observation import Situation
 from gridbench.model.saved import errors_of
-from gridbench.model.sources import read_source
 from gridbench.published.figures import table, tasks_of
 from gridbench.run.machine import machine_facts
 from gridbench.simulate.profiles import system

@@ -5,7 +5,7 @@
 
 Results are in RUNS (runs/measured), where an interrupted call resumes. Their cases are copied to
 docs/benchmarks/measured, with the errors of models that are fitted to them, and the tables of the
-page are made anew. `--tables` only makes the tables; the files are what `gridbench model --json`
+page are made again. `--tables` only makes the tables; the files are what `gridbench model --json`
 has written, named like the folders of kept cases, such as native.json.
 """
 
@@ -249,7 +249,7 @@ def seconds(value: float | None) -> str:
 
 
 def with_tables(page: str, made: Mapping[str, Sequence[str]]) -> str:
-    """The page with these tables in the place of its own. InputError if one has no place."""
+    """The page with these tables in place of its own. InputError if one has no place."""
     lines: list[str] = []
     heading, waiting = "", dict(made)
     for line in page.splitlines():

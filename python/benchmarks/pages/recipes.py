@@ -6,6 +6,8 @@
     python -m benchmarks.pages.recipes links FILE.json       what links carry, as root
     python -m benchmarks.pages.recipes linpack [RUNS]        all tables with many clients, in hours
     python -m benchmarks.pages.recipes linpack-short [RUNS]  the same in minutes, without a page
+    python -m benchmarks.pages.recipes ensemble [RUNS]       the weather ensemble, as root, in hours
+    python -m benchmarks.pages.recipes ensemble-short [RUNS] the same in minutes, of shorter samples
 
 Results are in RUNS (runs/NAME), where an interrupted call resumes. What a page is made of is copied
 beside it.
@@ -192,9 +194,77 @@ def linpack_short(runs: Path) -> None:
         sys.exit(ended.returncode)
 
 
+_GRAINS = ("--grains", "10-days,month,100-days")
+_ENSEMBLES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "1-presto3": ("One cluster: PRESTO3", ("--processors", "10,50,100,200,250", *_GRAINS)),
+    "2-venus": (
+        "One cluster behind a slow link: VENUS",
+        ("--layouts", "venus", "--processors", "10,50", *_GRAINS),
+    ),
+    "3-ume": (
+        "200 processors behind 1 Gbit/s",
+        ("--layouts", "ume", "--processors", "200", "--ahead", "0,1"),
+    ),
+    "4-pairs": ("Two clusters at once", ("--layouts", "pairs", "--grains", "month")),
+    "5-ninf-g": ("Four clusters", ("--layouts", "ninf-g", "--grains", "100-days")),
+    "6-sc2003": ("500 processors of five clusters", ("--layouts", "sc2003", "--ahead", "0,1")),
+    "7-start": (
+        "Start-up at once and one by one",
+        ("--processors", "10,50,100", "--requests", "together,one-by-one", "--samples", "1"),
+    ),
+    "8-engines": (
+        "Beside other engines",
+        (
+            *("--processors", "4,8", "--batch-systems", "none", "--engines"),
+            "gridrpc-native,gridrpc-python,dask,parsl,hyperqueue,mpi",
+        ),
+    ),
+    "9-many": (
+        "1,000 and 5,000 processors behind 10 Gbit/s",
+        ("--layouts", "modern", "--processors", "1000,5000", "--batch-systems", "none"),
+    ),
+}
+"""Title and options of each part of the page on the ensemble."""
+_ENSEMBLE_TIMES = {"7-start": "0.01", "8-engines": "0.1"}
+"""Time scales, where the time of a sample does not matter."""
+
+
+_FEWER = {
+    "1-presto3": ("--processors", "10,50,200", "--grains", "10-days,month"),
+    "2-venus": ("--layouts", "venus", "--processors", "10,50", "--grains", "10-days,month"),
+    "7-start": ("--processors", "10,50", "--requests", "together,one-by-one", "--samples", "1"),
+}
+"""Options of shorter parts."""
+
+
+def ensemble(runs: Path, *, short: bool = False) -> None:
+    """The evaluation of Ninf-G2, each part three times; `short`: once, with short samples."""
+    short_times = {"1-presto3": "0.05", "2-venus": "0.05", "4-pairs": "0.1", "5-ninf-g": "0.05"}
+    kept = _PAGES / "ensemble"
+    command = f"make bench-ensemble{' SHORT=1' if short else ''}"
+    parts = ["# A weather ensemble on emulated clusters\n", f"Measured by `{command}`.\n"]
+    for name, (title, usual) in _ENSEMBLES.items():
+        options = _FEWER.get(name, usual) if short else usual
+        scale = (short_times if short else {}).get(name) or _ENSEMBLE_TIMES.get(name, "1")
+        times = ("--time-scale", scale, "--links", "paper" if name == "8-engines" else "scaled")
+        rounds = ("--rounds", "1" if short else "3", *(("--accept-load",) if short else ()))
+        ended = gridbench("ensemble", *options, *times, *rounds, "--out", runs / name)
+        if ended.returncode not in (0, 3):
+            sys.exit(ended.returncode)
+        keep(runs / name / "ensemble.jsonl", kept / name / "ensemble.jsonl")
+        parts += [f"## {title}\n", _markdown(kept / name)]
+    _write(kept.with_suffix(".md"), *parts)
+
+
+def ensemble_short(runs: Path) -> None:
+    """The same in minutes."""
+    ensemble(runs, short=True)
+
+
 RECIPES: dict[str, Callable[[Path], None]] = {
     "crossover": crossover, "scenarios": scenarios, "sync-storage": sync_storage, "links": links,
     "linpack": linpack, "linpack-short": linpack_short,
+    "ensemble": ensemble, "ensemble-short": ensemble_short,
 }  # fmt: skip
 
 

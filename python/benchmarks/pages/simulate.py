@@ -1,4 +1,4 @@
-"""Measurements behind docs/simulate.md.
+"""Measurements behind docs/simulate-accuracy.md.
 
     python -m benchmarks.pages.simulate costs [--out FILE.json]
     python -m benchmarks.pages.simulate runs [--out FILE.json]
@@ -43,7 +43,7 @@ import simgrid_farm
 
 SHARINGS: tuple[Sharing, ...] = ("in turn", "evenly")
 LARGE = {"symphony": False, "ninfg": False, "gridrpc": True}
-"""Profiles of which a large grid is simulated, and whether its folder is written as well."""
+"""Profiles with a simulated large grid, and whether its folder is written as well."""
 
 
 @dataclass(frozen=True, slots=True)
