@@ -58,7 +58,7 @@ COMMANDS = {
         START, "results.command:report", "Make a page, a table or a comparison of results."
     ),
     "engines": Entry(
-        START, "engines.options:engines", "List the engines, and install or remove them."
+        START, "engines.commands:engines", "List the engines, and install or remove them."
     ),
     "sync": Entry(
         SPECIAL, "sync.options:sync", "Run a program on all workers at the same instant."
@@ -73,6 +73,11 @@ COMMANDS = {
     ),
     "linpack": Entry(
         SPECIAL, "linpack.options:linpack", "Solve linear systems here and on a server."
+    ),
+    "ensemble": Entry(
+        SPECIAL,
+        "ensemble.options:ensemble",
+        "Run a weather ensemble on emulated clusters.",
     ),
     "simulate": Entry(
         SPECIAL, "simulate.options:simulate", "Simulate a workload on systems that you don't have."
@@ -91,7 +96,7 @@ COMMANDS = {
         "Emulate network links on this machine, and measure them.",
     ),
     "services": Entry(
-        LABORATORY, "services.options:services", "Start servers and file systems to put under load."
+        LABORATORY, "services:services", "Start servers and file systems to put under load."
     ),
     "published": Entry(
         LABORATORY,

@@ -30,17 +30,17 @@ from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Steps
-from gridbench.provisional import answer_record
 from gridbench.results_folder import (
     REPORT,
     default_folder,
+    exclusive_lock,
     say_failed_before,
     say_stopped,
     say_what_is_there,
 )
-from gridbench.results_lock import sole_use
 from gridbench.run.machine import new_header
 from gridbench.shared_options import ResultsOptions
+from gridbench.statistics.claims import answer_record
 from gridbench.terminal import new_console, say
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ExperimentCase(Protocol):
     def identity(self) -> Hashable:
         """The resume key: the same as that of its record."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words, on one line."""
 
 
@@ -136,7 +136,7 @@ class Experiment(ABC, Generic[C, R]):
 
     @abstractmethod
     def outcome(self, record: R) -> str:
-        """What came of a case, in a line; empty: nothing to print."""
+        """Outcome of a case, in a line; empty: nothing to print."""
 
     @property
     def noun(self) -> str:
@@ -225,7 +225,7 @@ def run_experiment(
     """
     folder = results.out or default_folder(experiment.name)
     console = printing.progress()
-    with sole_use(folder, console), ExitStack() as stack:
+    with exclusive_lock(folder, console), ExitStack() as stack:
         bench = Bench(folder, Interrupt(), console, stack)
         experiment.prepare(bench)
         if experiment.needs_quiet:
@@ -289,7 +289,7 @@ def _todo(
     todo = experiment.without(lacking, failed)
     noun = experiment.noun
     say_what_is_there(console, len(cases) - len(todo), len(cases), noun)
-    say_failed_before(console, [one.told() for one in failed], noun)
+    say_failed_before(console, [one.describe() for one in failed], noun)
     done = {one.identity for one in before if one.status == "done"}
     if again := sum(one.identity in done for one in todo):
         are = "is" if again == 1 else "are"
@@ -320,11 +320,11 @@ def _measure(
                 continue
             case = experiment.ready(one, store.records)
             if isinstance(case, str):
-                steps.say(f"{one.told()}: left out, as {case}")
+                steps.say(f"{one.describe()}: left out, as {case}")
                 steps.skip()
                 continue
             steps.begin(
-                case.told(),
+                case.describe(),
                 expected=experiment.seconds([case]) or 0.0,
                 seconds=experiment.seconds(todo[number:]),
             )
@@ -342,7 +342,7 @@ def _measure(
             experiment.saved(record, len(store.records), bench)
             steps.end(time.monotonic() - began)
             if told := experiment.outcome(record):
-                steps.say(f"{case.told()}: {told}")
+                steps.say(f"{case.describe()}: {told}")
     if failed:
         raise next(iter(failed.values()))
 

@@ -20,7 +20,7 @@ _RATES = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9}
 _SHOWN = {"us": "µs", "x": "×"}
 _ROUGH = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _TIMES_AS_LONG = 2.0
-"""From so many times on a ratio is told as times, and not as percent."""
+"""Ratios from here on are shown as times, and not as percent."""
 _TINY = 1e-4
 """Smaller numbers are given as powers of ten,"""
 _HUGE = 1e15
@@ -304,3 +304,13 @@ def _four(value: float) -> str:
 
 def _trimmed(number: str) -> str:
     return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+_NAMED = 3
+"""Things of a list that are named, at most."""
+
+
+def named(things: Sequence[str]) -> str:
+    """The first of them, and how many more there are: `a; b; c; 2 more`."""
+    more = [f"{len(things) - _NAMED} more"] if len(things) > _NAMED else []
+    return "; ".join([*things[:_NAMED], *more])

@@ -1,4 +1,4 @@
-"""Records that are saved one by one as they come, and read back to go on.
+"""Records that are saved one by one as they come, and read back to continue.
 
 The file's first line is the header, each further one a record, all of it JSON. A line is written
 in one piece and flushed, so that a run that is cut off leaves at most a part of the last one.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
             """The same of a record and of what was wanted."""
 
     class Tried(Identified, Protocol):
-        """A record that says what came of it."""
+        """A record of the outcome."""
 
         @property
         def status(self) -> str:
@@ -89,6 +90,11 @@ class PlannedCase:
     def planned_fields(self) -> dict[str, Any]:
         """The fields of the planned case."""
         return {name: getattr(self, name) for name in _key_of(type(self))}
+
+    def recorded_as(self, kind: type[R], **found: Any) -> R:
+        """Its record, of the subclass `kind`, with what was found until now."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        return kind(**{**self.planned_fields, "at": at, **found})
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
@@ -227,15 +233,6 @@ class ResultsForm(Form[A]):
         header, records = load_records(folder_of(source) / self.file, self)
         return header, self.counting(records)
 
-    def nothing_valid(self, source: Path) -> InputError:
-        """Why no record of a folder or file counts."""
-        return InputError(
-            f"has no {self.noun} that counts: other programs disturbed all of them, or none was"
-            " done",
-            file=source,
-            remedy=f"run `{self.command}` again with another --out, on a quiet machine",
-        )
-
     def counting(self, records: Iterable[A]) -> list[A]:
         """The records that count: the last of each identity."""
         return latest(records)
@@ -272,7 +269,7 @@ def _header(path: Path, form: Form[R], line: bytes) -> Header:
             f"is in format {record.get('format')}, and this gridbench writes format {FORMAT}",
             file=path,
             line=1,
-            remedy="choose another --out, or add --fresh to begin anew",
+            remedy="choose another --out, or add --fresh to start over",
         )
     try:
         return from_record(Header, record)
@@ -346,7 +343,7 @@ def _refuse_mixing(path: Path, before: Header, now: Header) -> None:
                 f"holds results of {what}: {name} was `{one.get(name)}`,"
                 f" and now is `{other.get(name)}`",
                 file=path,
-                remedy="choose another --out, or add --fresh to measure all of it anew",
+                remedy="choose another --out, or add --fresh to measure all of it again",
             )
 
 

@@ -32,10 +32,10 @@ class Printing:
     as_json: bool = False
     """The results as one JSON document, and nothing else, on standard output."""
     quiet: bool = False
-    """Nothing about what goes on."""
+    """Nothing about what happens."""
 
     def progress(self) -> Console:
-        """Where a command says what goes on: standard error, unless that is not wanted."""
+        """Where a command says what happens: standard error, unless that is not wanted."""
         return new_console(stderr=True, quiet=self.quiet)
 
     def tables(self) -> Console:

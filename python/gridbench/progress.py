@@ -31,7 +31,7 @@ class _Bar:
             *columns, console=console, auto_refresh=False, transient=transient
         )
         self._bar = self._columns.add_task("", total=total, state="")
-        self._drawn = self._told = time.monotonic()
+        self._drawn = self._reported_at = time.monotonic()
 
     def __enter__(self) -> Self:
         if self.console.is_terminal:
@@ -49,7 +49,7 @@ class _Bar:
 
     def say(self, line: str) -> None:
         """A line that stays."""
-        self._told = time.monotonic()
+        self._reported_at = time.monotonic()
         say(self.console, line)
 
     def _draw(self, title: str, state: str, completed: float, total: float | None) -> None:
@@ -60,21 +60,21 @@ class _Bar:
         )  # fmt: skip
 
     def _is_due(self, *, now: bool = False) -> bool:
-        """Whether a terminal is to be drawn anew."""
+        """Whether a terminal is to be drawn again."""
         waited = time.monotonic() - self._drawn
         return self.console.is_terminal and (now or waited >= _BETWEEN_REDRAWS)
 
     def _line_is_due(self, *, now: bool = False) -> bool:
         """Whether another plain line may be printed."""
-        waited = time.monotonic() - self._told
+        waited = time.monotonic() - self._reported_at
         return not self.console.is_terminal and (now or waited >= _BETWEEN_LINES)
 
 
 class Steps(_Bar):
     """Steps one after the other, each of which may take long: cases, runs, sessions.
 
-    A terminal shows which one goes on, since when, and how long all of them will take. Elsewhere
-    the begin of a step is told every ten seconds at most.
+    A terminal shows the current step, since when, and how long all of them will take. Elsewhere
+    the start of a step is reported every ten seconds at most.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Steps(_Bar):
         """How many there are, if that is known."""
         self._number = 0
         self._what = self._note = ""
-        self._expected = 0.0  # of the step that goes on
+        self._expected = 0.0  # of the current step
         self._share: float | None = None  # of it that is done, where that is counted
         self._seconds = seconds  # of those that have not ended
         self._planned = self._took = 0.0  # of those that have
@@ -114,7 +114,7 @@ class Steps(_Bar):
 
     @property
     def number(self) -> int:
-        """Of the step that goes on, from 1."""
+        """Of the current step, from 1."""
         return self._number
 
     @property

@@ -236,7 +236,7 @@ class Size(Quantity[int]):
 
 
 class Deviation(Quantity[tuple[float, float]]):
-    """A standard deviation, such as `5`, `200ms` or `20%`: seconds and share of the mean, of which
+    """A standard deviation, such as `5`, `200ms` or `20%`: seconds and share of the mean;
     one is 0."""
 
     name = "deviation"
@@ -362,7 +362,7 @@ def parse_bytes(option: str, text: str, most: float, most_told: str) -> int:
 
 
 def exact_size(count: int) -> str:
-    """Bytes in the largest unit of which they are a whole number: no two sizes look alike."""
+    """Bytes in the largest unit that gives a whole number: no two sizes look alike."""
     for unit in ("GB", "MB", "KB"):
         if count and count % _BYTES[unit] == 0:
             return f"{count // _BYTES[unit]}{unit}"

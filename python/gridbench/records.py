@@ -1,4 +1,4 @@
-"""Dataclasses from JSON, checked: a value of another kind is told with its place."""
+"""Dataclasses from JSON, checked: errors name the place of a wrong value."""
 
 from __future__ import annotations
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, cast
 
 from gridbench.errors import InputError
+from gridbench.formats import counted
+from gridbench.jsonl_store import A, Header, ResultsForm
 from gridbench.rules import Rules
 
 if TYPE_CHECKING:
@@ -23,16 +27,18 @@ SCENARIO, RUNS = "gridbench.scenario", "gridbench.report"
 _PACKAGES = (
     "gridbench.micro",
     SCENARIO,
-    "gridbench.sync",
-    "gridbench.datagrid",
-    "gridbench.datagrid.crossover",
-    "gridbench.compare",
-    "gridbench.linpack",
-    "gridbench.linpack.clients",
-    "gridbench.placement",
-    "gridbench.placement.real",
+    "gridbench.sync:SYNC",
+    "gridbench.datagrid:DATA_GRIDS",
+    "gridbench.datagrid.crossover:CROSSOVER",
+    "gridbench.compare:COMPARE",
+    "gridbench.linpack:SINGLE",
+    "gridbench.linpack:CLIENTS",
+    "gridbench.placement:SIMULATED",
+    "gridbench.placement:REAL",
+    "gridbench.ensemble:ENSEMBLE",
 )
-"""Those that have one, in the order in which they are asked; what is left are runs and logs."""
+"""Those that have one, in the order in which they are asked; what is left are runs and logs.
+`:NAME`: one of several that a package has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +75,12 @@ class ResultKind(Protocol):
     """How `gridbench report` shows and compares the results of a benchmark, and how `gridbench
     check` judges them.
 
-    It is a module of the benchmark's package, result_kind.py, and imports little: each kind is
-    asked whether a source is of its own.
+    It is a module of the benchmark's package, result_kind.py, or an object in it, a `RecordsKind`.
+    The module imports little: each kind is asked whether a source is of its own.
     """
 
     rules: str
-    """The module whose RULES, a `gridbench.rules.Rules`, judge them."""
+    """The module whose RULES, a `gridbench.rules.Rules`, judge them; `:NAME`: another name."""
     title: str
     """The command that makes them, in messages."""
     model: str | None
@@ -93,15 +99,122 @@ class ResultKind(Protocol):
 
     def document(self, sources: Sequence[Path], page: Path | None = None) -> Document:
         """What these results say. `page`: the file it is written to as HTML, for links. InputError
-        for what cannot stand in one report."""
+        for what cannot be in one report."""
 
     def to_record(self, source: Path) -> dict[str, Any]:
         """All that was measured, and what follows from it, as JSON for programs: `--json` of the
         command, which adds the answer. InputError as for `rows`."""
 
 
+class Figure(NamedTuple):
+    """A value that was measured of a case."""
+
+    metric: str
+    value: float
+    unit: str = "s"
+    better: Better = "less"
+
+
+def rows_of_case(
+    figures: Iterable[Figure],
+    *,
+    engine: str,
+    case: str = "",
+    repeat: int,
+    valid: bool,
+    disturbed: bool,
+    parameters: Mapping[str, object],
+) -> Iterator[ResultRow]:
+    """The rows of a case: those figures that are finite. `case`: what it is called; empty: each row
+    has the name of its metric alone."""
+    for metric, value, unit, better in figures:
+        if math.isfinite(value):
+            yield ResultRow(
+                engine=engine,
+                what=f"{case}: {metric}" if case else metric,
+                metric=metric,
+                value=value,
+                unit=unit,
+                better=better,
+                repeat=repeat,
+                valid=valid,
+                disturbed=disturbed,
+                parameters=parameters,
+            )
+
+
+@dataclass(kw_only=True, eq=False)
+class RecordsKind(Generic[A]):
+    """A `ResultKind` whose results are records of one form."""
+
+    form: ResultsForm[A]
+    title: str
+    rules: str
+    rows_of: Callable[[list[A]], Iterable[ResultRow]]
+    """The values of all records."""
+    document_module: str
+    """Its `document_of` makes the document of header and records."""
+    record_name: str = "cases"
+    """The records among the values for programs,"""
+    record_of: Callable[[A], Mapping[str, Any]] = asdict
+    """each of them,"""
+    answer_of: Callable[[Header, list[A]], Mapping[str, Any]] = lambda *_: {}
+    """and what else is among them."""
+    reason_of: Callable[[A], str] | None = None
+    """Why a record is not valid, in short; None: its status says it."""
+    remedy: str = "run `{command}` again with another --out, on a quiet machine"
+    """What to do if no record is valid."""
+    model: str | None = None
+    compares: bool = True
+
+    def holds(self, source: Path) -> bool:
+        """As `ResultKind`; so are all others."""
+        return self.form.holds(source)
+
+    def rows(self, source: Path) -> Iterator[ResultRow]:
+        """Those of all records."""
+        yield from self.rows_of(self.form.read(source)[1])
+
+    def nothing_valid(self, source: Path) -> InputError:
+        """How many records there are, and why they do not count."""
+        reasons = map(self.reason_of or _reason, self.form.read(source)[1])
+        return nothing_counts(
+            source, self.form.noun, reasons, self.remedy.format(command=self.form.command)
+        )
+
+    def document(self, sources: Sequence[Path], page: Path | None = None) -> Document:
+        """That of one folder."""
+        del page
+        source = only(sources, self.title)
+        module = importlib.import_module(self.document_module)
+        return cast("Document", module.document_of(*self.form.read(source)))
+
+    def to_record(self, source: Path) -> dict[str, Any]:
+        """All records, and the answer."""
+        header, found = self.form.read(source)
+        records = [self.record_of(one) for one in found]
+        return {self.record_name: records, **self.answer_of(header, found)}
+
+
+def _reason(record: Any) -> str:
+    """What keeps a record with a status from being valid."""
+    return "disturbed by other programs" if record.status == "done" else record.status
+
+
+def nothing_counts(source: Path, noun: str, reasons: Iterable[str], remedy: str) -> InputError:
+    """That no result is valid; `reasons`: one for each."""
+    kinds = Counter(reasons)
+    parts = [f"{count:,} {kind}" for kind, count in kinds.most_common()]
+    told = f"of {counted(kinds.total(), noun)}, {', '.join(parts)}" if parts else "it holds none"
+    return InputError(
+        f"has no {noun} that counts, and so nothing to compare: {told}",
+        file=source,
+        remedy=remedy,
+    )
+
+
 def only(sources: Sequence[Path], title: str) -> Path:
-    """The source, for a kind of which one makes a report. InputError if there are several;
+    """The source, for a kind whose reports have a single one. InputError if there are several;
     `title`: the command that makes the results."""
     if len(sources) > 1:
         raise InputError(
@@ -118,7 +231,7 @@ def kind_of(sources: Sequence[Path]) -> ResultKind:
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
-    """Write the page of results of one kind. InputError if they cannot be read, or cannot stand in
+    """Write the page of results of one kind. InputError if they cannot be read, or cannot be in
     one report, or if `out` cannot be written."""
     from gridbench.pages.document import write_page
 
@@ -127,7 +240,7 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
 
 def report_markdown(sources: Sequence[Path]) -> str:
     """The same as Markdown: sentences and tables. InputError as above."""
-    from gridbench.pages.markdown import markdown
+    from gridbench.pages.document import markdown
 
     return markdown(kind_of(sources).document(sources))
 
@@ -139,7 +252,9 @@ def all_kinds() -> Iterator[ResultKind]:
 
 def module_of(package: str) -> ResultKind:
     """What the package has."""
-    return cast("ResultKind", importlib.import_module(f"{package}.result_kind"))
+    package, _, name = package.partition(":")
+    module = importlib.import_module(f"{package}.result_kind")
+    return cast("ResultKind", getattr(module, name) if name else module)
 
 
 def rules_for(source: Path) -> Rules[Any] | None:
@@ -150,4 +265,5 @@ def rules_for(source: Path) -> Rules[Any] | None:
 
 def rules_of(kind: ResultKind) -> Rules[Any]:
     """What results of this kind are judged by."""
-    return cast("Rules[Any]", importlib.import_module(kind.rules).RULES)
+    module, _, name = kind.rules.partition(":")
+    return cast("Rules[Any]", getattr(importlib.import_module(module), name or "RULES"))

@@ -7,16 +7,19 @@ from what the record holds; where the record does not say, the outcome is "not k
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from gridbench.formats import counted
+from gridbench.formats import counted, named
+from gridbench.jsonl_store import Header, ResultsForm, folder_of
+from gridbench.machine.judgement import disturbed
 from gridbench.statistics.claims import ENOUGH
 
 if TYPE_CHECKING:
-    from gridbench.jsonl_store import Header
+    from gridbench.jsonl_store import A
 
 Outcome = Literal["kept", "broken", "not known"]
 Seen = tuple[Outcome, str]
@@ -24,8 +27,6 @@ Seen = tuple[Outcome, str]
 
 S = TypeVar("S")
 
-_NAMED = 3
-"""Things of a list that are named, at most."""
 _FACTS = ("host", "processor", "cores")
 
 
@@ -72,12 +73,6 @@ class Rules(Generic[S]):
         return [Finding(rule, *look(results)) for rule, look in self.across.items()]
 
 
-def named(things: Sequence[str]) -> str:
-    """The first of them, and how many more there are: `a; b; c; 2 more`."""
-    more = [f"{len(things) - _NAMED} more"] if len(things) > _NAMED else []
-    return "; ".join([*things[:_NAMED], *more])
-
-
 def broken_by(things: Sequence[str], why: str, kept: str) -> Seen:
     """Broken if there are any of these, which are named after `why`; else kept, with `kept`."""
     return ("broken", f"{why}: {named(things)}") if things else ("kept", kept)
@@ -120,3 +115,71 @@ def enough(times: Iterable[tuple[str, int]], noun: str) -> Seen:
     few = [f"{name} {counted(count, noun)}" for name, count in found if count < ENOUGH]
     least = counted(min((count for _, count in found), default=0), noun)
     return broken_by(few, f"less than {ENOUGH} {noun}s", f"{least} of each at least")
+
+
+# ---- Rules of all results that are records with a status, `why` and `load`
+
+Rule = Callable[[Measured[Any]], Seen]
+
+
+def _describe(record: Any) -> str:
+    return str(record.describe())
+
+
+def reader_of(form: ResultsForm[A]) -> Callable[[Path], Measured[A]]:
+    """Reads all records of this form."""
+
+    def read(source: Path) -> Measured[A]:
+        header, records = form.read(source)
+        return Measured(folder_of(source), header, tuple(records))
+
+    return read
+
+
+def all_complete(noun: str, name: Callable[[Any], str] = _describe) -> Rule:
+    """No case failed. `noun`, `name`: what a case is called."""
+
+    def look(found: Measured[Any]) -> Seen:
+        if not any(one.status == "done" for one in found.cases):
+            return "broken", "nothing was measured"
+        failed = [f"{name(one)} ({one.why})" for one in found.cases if one.status == "failed"]
+        skipped = sum(one.status == "skipped" for one in found.cases)
+        left = f"; {skipped:,} skipped, with the reason" if skipped else ""
+        ended = counted(len(found.cases) - skipped, noun)
+        return broken_by(failed, "failed", f"{ended} came to their end{left}")
+
+    return look
+
+
+def all_quiet(noun: str, name: Callable[[Any], str] = _describe) -> Rule:
+    """Other programs disturbed none of those that figures are of."""
+
+    def look(found: Measured[Any]) -> Seen:
+        done = [one for one in found.cases if one.status == "done"]
+        sound = [one for one in done if not disturbed(one)]
+        looked = [(name(one), one.load) for one in sound or done]
+        return undisturbed(looked, noun, len(done) - len(looked))
+
+    return look
+
+
+def all_repeated(noun: str, name: Callable[[Any], str] = _describe) -> Rule:
+    """Each case was measured often enough; `noun`: a repeat, `name`: what all of them have."""
+
+    def look(found: Measured[Any]) -> Seen:
+        done = [one for one in found.cases if one.status == "done"]
+        sound = Counter(name(one) for one in done if not disturbed(one))
+        return enough([(case, sound[case]) for case in dict.fromkeys(map(name, done))], noun)
+
+    return look
+
+
+def all_recorded(option: str = "", what: str = "") -> Rule:
+    """The header has machine and versions, and this option, which messages call `what`."""
+
+    def look(found: Measured[Any]) -> Seen:
+        header = found.header
+        lacks = [what] if option and not header.options.get(option) else []
+        return recorded(header.machine, header.versions, lacks)
+
+    return look

@@ -12,7 +12,17 @@ import click
 from gridbench.errors import InputError
 from gridbench.machine.options import load_options
 from gridbench.printing import printing_options
-from gridbench.quantities import FLAG, PATH, Count, Duration, Quantity, text_or_texts, words
+from gridbench.quantities import (
+    FLAG,
+    PATH,
+    ROUNDS,
+    Count,
+    Duration,
+    Quantity,
+    Texts,
+    text_or_texts,
+    words,
+)
 from gridbench.schema import option, options_of
 
 if TYPE_CHECKING:
@@ -41,7 +51,7 @@ class ServerNames(Quantity[tuple[str, ...]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerOptions:
+class GridOptions:
     """Servers of a grid that have the workers."""
 
     grid: Path | None = option(
@@ -57,6 +67,17 @@ class ServerOptions:
         default_text="all of FILE",
         multiple=True,
     )
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether a grid or a server is given."""
+        return bool(self.grid or self.servers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions(GridOptions):
+    """The same, and how long they may take to start."""
+
     start_timeout: float = option(
         "--start-timeout",
         TIMEOUT,
@@ -125,7 +146,7 @@ class ResultsOptions:
     """The folder of results, and what of it is measured again.
 
     What has a value is not measured again. What failed is kept with its reason, and not tried again
-    unless that is asked for. What other programs disturbed when it failed is, as they may be the
+    unless that is requested. What other programs disturbed when it failed is, as they may be the
     reason; what was cut off is not kept, and so is missing.
     """
 
@@ -136,9 +157,46 @@ class ResultsOptions:
     retry_failed: bool = option(
         "--retry-failed",
         FLAG,
-        help="Try again what has failed in an earlier call.",
+        help="Repeat measurements that failed in an earlier call.",
         default=False,
         in_files=False,
+    )
+
+
+def engines_option(default_text: str) -> Any:
+    """The parameter `--engine`."""
+    return option(
+        "--engine",
+        Texts("engine"),
+        metavar="NAME",
+        help="Engine to measure; may be given several times.",
+        default=(),
+        default_text=default_text,
+        multiple=True,
+    )
+
+
+def start_option(record: str = "") -> Any:
+    """The parameter `--start`."""
+    return option(
+        "--start",
+        words("cold", "warm"),
+        help="Whether starting the workers counts (cold), or all have answered before t = 0"
+        " (warm).",
+        default="cold",
+        record=record,
+    )
+
+
+def auto_rounds_option(default: Any = None, default_text: str = "") -> Any:
+    """The parameter `--rounds`, which may be `auto`."""
+    return option(
+        "--rounds",
+        ROUNDS,
+        metavar="N|auto",
+        help="How often each case is measured; auto: as often as the answer takes.",
+        default=default,
+        default_text=default_text,
     )
 
 
@@ -153,7 +211,7 @@ def seed_option(record: str = "") -> Any:
         "--seed",
         Count(0, 2**31 - 1),
         metavar="K",
-        help="Seed of what is random: the same seed gives the same order and times.",
+        help="Random seed: the same seed gives the same order and times.",
         default=1,
         record=record,
     )

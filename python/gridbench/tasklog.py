@@ -4,7 +4,7 @@
     #tid sleep time  submit time  calc-in time  calc-out time retrieve time  ch name
     1 1.000000 0.000100     0.010000     1.010000 1.010200      node1
 
-Rows stand in the order of retrieval. The format knows neither failed tasks nor workers nor
+Rows are in the order of retrieval. The format knows neither failed tasks nor workers nor
 the time in the engine's queue; `timeline.parquet` does.
 """
 
@@ -55,7 +55,7 @@ def read_task_log(path: Path, *, with_header: bool = False) -> tuple[TaskLogHead
     `sleep` and `slept` both hold the log's sleep time, `worker` the host's name, `queued` is
     NaN, and the byte counts come from the header. Negative intervals are kept: they are clock
     offsets. Warns (UserWarning) about a missing header, a last line that was cut off, lines that
-    stand there twice, of which one counts, and more tasks than the header announces.
+    stand there twice, and one counts, and more tasks than the header announces.
 
     Raises InputError, with file and line, for anything that is not such a log; and for one without
     a header where it is to be `with_header`.
@@ -160,7 +160,7 @@ def _read(path: Path, file: BinaryIO) -> tuple[TaskLogHeader | None, _Rows]:
 
 
 def _continued(before: str, text: str) -> str:
-    """A line of the log's head with the next, if that goes on with it, as in print; else empty."""
+    """A line of the log's head with the next, if that continues it, as in print; else empty."""
     rest = text.strip().lstrip("#").strip()
     goes_on = "NTasks=" in before or (rest and COLUMN_LINE.endswith(f" {rest}"))
     return f"{before.rstrip()} {rest}" if goes_on else ""

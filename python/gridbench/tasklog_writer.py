@@ -25,7 +25,7 @@ class TaskLogHeader:
     write_kb: float
 
     def line(self) -> str:
-        """The header as it stands in the file, without the line's end."""
+        """The header as it is in the file, without the line's end."""
         name = " ".join(self.input_file.split())
         return (
             f"# NTasks={self.ntasks} NNodes={self.nnodes} InputFile={name} "
@@ -44,7 +44,7 @@ class TaskLogWriter:
         self._file = path.open("w", encoding="utf-8", newline="\n", buffering=1)
         self._file.write(f"{header.line()}\n{COLUMN_LINE}\n")
 
-    def row(  # noqa: PLR0917  the arguments stand in the order of the columns
+    def row(  # noqa: PLR0917  the arguments are in the order of the columns
         self,
         tid: int,
         slept: float,

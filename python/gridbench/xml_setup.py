@@ -32,7 +32,7 @@ class SetupReader(ContentHandler):
         example: str,
         optional: Collection[str] = (),
     ) -> None:
-        """`tags`: those that may stand in `root`, of which only `optional` ones may be missing.
+        """`tags`: those that may be in `root`; only `optional` ones may be missing.
         `example`: the path of a file to compare with. InputError names file, line and remedy."""
         super().__init__()
         self._path = path

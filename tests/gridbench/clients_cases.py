@@ -1,4 +1,4 @@
-"""Cases with many clients made by hand, for the tests of what is said of them."""
+"""Cases with many clients made by hand, for the tests of sentences about them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.jsonl_store import Header
-from gridbench.linpack.clients.record import (
-    FORM,
+from gridbench.linpack.record import (
+    CLIENTS_FORM,
     ClientsCase,
     CorePolicy,
     ServedCall,
     ServerSample,
+    operations,
 )
-from gridbench.linpack.record import operations
 
 QUIET = {"judgement": "undisturbed", "told": ""}
 HEADER = Header(
@@ -74,7 +74,7 @@ def steady(policy: CorePolicy, n: int, clients: int, gflops: float, **more: obje
 
 
 def write_folder(folder: Path, cases: Sequence[ClientsCase]) -> Path:
-    file = FORM.open(folder, HEADER, fresh=True)
+    file = CLIENTS_FORM.open(folder, HEADER, fresh=True)
     for one in cases:
         file.add(one)
     file.close()

@@ -77,7 +77,7 @@ def refused(in_process: Callable[..., Run]) -> Run:
 @pytest.fixture
 def refused_benchmarks(in_process: Callable[..., Run]) -> Run:
     """The same for `python -m benchmarks`."""
-    from benchmarks.options import measure_areas
+    from benchmarks.__main__ import measure_areas
     from gridbench.command_line import run_command
 
     return in_process(lambda words: run_command(measure_areas, "python -m benchmarks", words))

@@ -19,7 +19,7 @@ READERS = (1, 2, 4, 8, 16)
 ONCE = ComputeModel(start=4e-3, each=5e-4, once=5e-10, reader=1e-11)
 #: Sends it with each task: 1 GB/s for all together.
 EACH = ComputeModel(start=2e-3, each=1e-3, once=0.0, reader=1e-9)
-#: Loads 100 MB/s and reads 4 GB/s, of which a single reader gets 500 MB/s.
+#: Loads 100 MB/s and reads 4 GB/s; a single reader gets 500 MB/s of that.
 GRID = GridModel(
     put_start=50e-3,
     put=1 / (100 * MB),

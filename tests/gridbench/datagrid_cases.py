@@ -1,4 +1,4 @@
-"""Cases of data grids made by hand, for the tests of what is said of them."""
+"""Cases of data grids made by hand, for the tests of sentences about them."""
 
 from __future__ import annotations
 

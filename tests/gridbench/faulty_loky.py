@@ -1,4 +1,4 @@
-"""In the place of the package loky, in an environment of its own: does what FAULT says.
+"""In place of the package loky, in an environment of its own: does what FAULT says.
 
 The driver is the real one, so that these are faults in the process which hosts an engine.
 """
@@ -17,7 +17,7 @@ FAULT = os.environ["FAULT"]
 
 if FAULT == "cannot be imported":
     raise ImportError("libpool.so.3: cannot open shared object file")
-if FAULT == "is imported for ever":
+if FAULT == "is imported forever":
     time.sleep(1000)
 
 

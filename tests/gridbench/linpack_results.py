@@ -60,7 +60,7 @@ def case_of(path: str, n: int, times: tuple[float, float], **more: object) -> Li
         "solves": (solve, solve),
         "load": QUIET,
     }
-    return planned.record(**{**values, **more})
+    return planned.recorded_as(LinpackCase, **{**values, **more})
 
 
 def measured(

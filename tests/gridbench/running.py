@@ -13,6 +13,8 @@ from typing import Any
 
 import psutil
 
+from gridbench_testbed.daemons import rest_from
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "gridbench")
 BENCHMARKS = (sys.executable, "-m", "benchmarks")
@@ -68,9 +70,12 @@ def accept(folder: Path) -> None:
 def until(condition: Callable[[], object]) -> None:
     """Wait for something that a process will do, and fail if it does not."""
     end = time.monotonic() + DEADLINE
-    while not condition():
+    while True:
+        asked = time.monotonic()
+        if condition():
+            return
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
+        rest_from(asked)
 
 
 def alive(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Synchronised rounds made by hand, for the tests of what is said of them."""
+"""Synchronised rounds made by hand, for the tests of sentences about them."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ from gridbench.analysis.columns import Floats
 from gridbench.formats import longer, rough
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation
-from gridbench.pages.document import TableBlock
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import TableBlock, markdown
 from gridbench.simulate.profiles import system
 from gridbench.workload.numbers import MOST_CORES
 
@@ -178,7 +177,7 @@ def test_data_of_each_task_is_held_against_sharing_it() -> None:
     assert sharing.shared is None
 
 
-# What is told of given figures.
+# Sentences about given figures.
 
 GIVEN = Advice(
     model=COSTS,
@@ -196,7 +195,7 @@ def point(tasks: int, total: float) -> TaskCountPoint:
     return TaskCountPoint(tasks, TotalPrediction(total, 0.9 * total, 1.2 * total, 20.0, ()))
 
 
-def told(advice: Advice, beginning: str) -> str:
+def describe(advice: Advice, beginning: str) -> str:
     """The one sentence, or paragraph, that begins so; empty if there is none."""
     found = [text for text in sentences(advice) if text.startswith(beginning)]
     assert len(found) <= 1
@@ -213,7 +212,7 @@ def test_the_split_and_the_expected_time_come_first() -> None:
         "No single change would make it much shorter.",
     ]
     bound = replace(GIVEN, work=replace(GIVEN.work, cores_asked=9))
-    assert told(bound, "The bottleneck").endswith("(80 % of the time): use more processors.")
+    assert describe(bound, "The bottleneck").endswith("(80 % of the time): use more processors.")
     fewer = replace(GIVEN, split=Split(6, 3, 25.0))
     assert sentences(fewer)[0].endswith("on 3 of the 4 cores of by hand, as tasks that wait.")
     exact = replace(GIVEN, expected=TotalPrediction(25.0, 25.0, 25.0, 20.0, ()))
@@ -222,50 +221,50 @@ def test_the_split_and_the_expected_time_come_first() -> None:
 
 def test_parts_of_less_than_two_thousandths_are_not_worth_telling() -> None:
     parts = (("computing", 24.9), ("output", 0.05), ("task data", 0.049))
-    where = told(replace(GIVEN, parts=parts), "Besides")
+    where = describe(replace(GIVEN, parts=parts), "Besides")
     assert where == "Besides the work, the time goes into: output 50 ms."
-    assert told(replace(GIVEN, parts=parts[:1]), "Besides") == ""
+    assert describe(replace(GIVEN, parts=parts[:1]), "Besides") == ""
 
 
-def test_what_limits_is_the_largest_part() -> None:
+def test_the_bottleneck_is_the_largest_part() -> None:
     parts = (("computing", 5.0), ("task data", 15.0), ("output", 5.0))
-    limit = told(replace(GIVEN, parts=parts), "The bottleneck")
+    limit = describe(replace(GIVEN, parts=parts), "The bottleneck")
     assert limit == "The bottleneck is task data (60 % of the time)."
     parts = (("computing", 5.0), ("differences between tasks", 15.0), ("output", 5.0))
-    limit = told(replace(GIVEN, parts=parts), "The bottleneck")
+    limit = describe(replace(GIVEN, parts=parts), "The bottleneck")
     assert limit == (
         "The bottleneck is uneven tasks (60 % of the time): cores wait for the last one."
     )
-    fewer = told(replace(GIVEN, split=Split(6, 3, 25.0)), "The bottleneck")
+    fewer = describe(replace(GIVEN, split=Split(6, 3, 25.0)), "The bottleneck")
     assert fewer.endswith("(80 % of the time); more cores cost more than they bring.")
 
 
-def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
+def test_other_numbers_of_tasks_are_reported_beside_the_advised_one() -> None:
     totals = {1: 80.0, 2: 60.0, 8: 25.0, 10: 24.8, 25: 25.1, 50: 30.0, 100: 75.0}
     given = replace(GIVEN, points=tuple(point(*one) for one in totals.items()))
     # Of round numbers: two that are smaller if there are, and the first and the last that are
     # larger.
-    assert told(given, "On the same") == (
+    assert describe(given, "On the same") == (
         "On the same cores (fewer if there are fewer tasks), 1 task would take 80 s, 3.2 times as"
         " long; 10 tasks would take 25 s, 1 % less: too little to tell; 100 tasks would take 75 s,"
         " 3.0 times as long."
     )
     given = replace(given, split=Split(100, 4, 25.0))
-    assert told(given, "On the same") == (
+    assert describe(given, "On the same") == (
         "On the same cores (fewer if there are fewer tasks), 25 tasks would take as long (25 s); 50"
         " tasks would take 30 s, 20 % longer."
     )
     # The advised number of tasks may be a round one itself.
     limits = (point(1, 25.0 * 0.995), point(10, 25.0), point(25, 25.0 * 1.006))
-    assert told(replace(GIVEN, points=limits, split=Split(10, 4, 25.0)), "On the same") == (
+    assert describe(replace(GIVEN, points=limits, split=Split(10, 4, 25.0)), "On the same") == (
         "On the same cores (fewer if there are fewer tasks), 1 task would take as long (25 s); 25"
         " tasks would take 25 s, 1 % longer."
     )
     # What is a half of a hundredth longer is not told to be longer by none of them.
     half = replace(GIVEN, points=(point(25, 25.0 * 1.005),))
-    assert told(half, "On the same").endswith(", 25 tasks would take as long (25 s).")
+    assert describe(half, "On the same").endswith(", 25 tasks would take as long (25 s).")
     alone = replace(GIVEN, points=(point(8, 25.0), point(9, 30.0)))
-    assert told(alone, "On the same") == ""
+    assert describe(alone, "On the same") == ""
 
 
 @pytest.mark.parametrize(
@@ -291,20 +290,20 @@ def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
          " nothing: 30 s."),
     ],
 )  # fmt: skip
-def test_the_better_way_of_sending_what_all_tasks_need_is_told(
+def test_the_better_way_of_sending_what_all_tasks_need_is_reported(
     with_tasks: float, shared: float | None, is_shared: bool, sentence: str
 ) -> None:
     sharing = SharedDataAdvice(2048.0, with_tasks, shared, is_shared)
     assert sentence in sentences(replace(GIVEN, sharing=sharing))
 
 
-def test_changes_that_bring_two_hundredths_are_told() -> None:
+def test_changes_that_bring_two_hundredths_are_reported() -> None:
     helps = (Help("half as much data", 15.0), Help("warm workers", 20.0), Help("luck", 25.0 * 0.98))
-    assert told(replace(GIVEN, helps=helps), "What would help") == (
+    assert describe(replace(GIVEN, helps=helps), "What would help") == (
         "What would help most: half as much data (15 s, 40 % less). Next come warm workers (20 s,"
         " 20 % less)."
     )
-    one = told(replace(GIVEN, helps=helps[:1]), "What would help")
+    one = describe(replace(GIVEN, helps=helps[:1]), "What would help")
     assert one == "What would help most: half as much data (15 s, 40 % less)."
     assert sentences(replace(GIVEN, helps=helps[2:]))[-1].startswith("No single change")
 
@@ -328,7 +327,7 @@ PROFILE = cast(PipelineModel, Profiled(system("ninfg")))
     ("model", "likely", "sure", "sentence"),
     [
         (COSTS, None, None, "With no number of cores up to 16 does the work end within 30 s:"
-         " divided at its best, it is expected to take 15 s on 8 cores, and what limits then is"
+         " divided at its best, it is expected to take 15 s on 8 cores, and the bottleneck then is"
          " computing."),
         (COSTS, FOUR, None, "From 4 cores on, the work ends within 30 s more likely than not; with"
          " no number of cores up to 16 do 19 of 20 runs."),
@@ -353,8 +352,8 @@ def test_from_how_many_cores_on_it_ends_in_time_comes_first(
     work = replace(GIVEN.work, cores=16)
     given = replace(GIVEN, model=model, within=asked, work=work)
     assert sentences(given)[0] == sentence
-    # Nobody who asks for few cores is told that more would cost more than they bring.
-    assert told(given, "The bottleneck").endswith("(80 % of the time).")
+    # Advice for few cores does not say that more would cost more than they bring.
+    assert describe(given, "The bottleneck").endswith("(80 % of the time).")
 
 
 @pytest.mark.parametrize(
@@ -366,7 +365,7 @@ def test_a_profile_has_no_interval_of_its_own(uneven: Uneven | None, luck: str) 
     work = replace(GIVEN.work, uneven=uneven)
     assert warnings(replace(GIVEN, model=PROFILE, expected=beyond, work=work)) == [
         "This is beyond what was measured, and may be far off: there are more cores.",
-        f"A profile does not tell how far it may be off: there is no interval{luck}.",
+        f"A profile gives no error: there is no interval{luck}.",
     ]
 
 
@@ -385,7 +384,7 @@ def test_parts_that_overlap_leave_nothing_below_0() -> None:
     assert parts["handling tasks"] == 0.0
 
 
-def test_a_ratio_from_two_on_is_told_as_times_and_has_two_digits() -> None:
+def test_a_ratio_from_two_on_is_reported_as_times_and_has_two_digits() -> None:
     assert longer(1.99, 1.0) == "99 % longer"
     assert longer(2.0, 1.0) == "2.0 times as long"
     assert longer(9.94, 1.0) == "9.9 times as long"

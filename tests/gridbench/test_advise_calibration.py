@@ -38,14 +38,14 @@ class Fitted:
 
 @dataclass
 class Made:
-    """What the calibration was told, and what it did."""
+    """Input of the calibration, and what it did."""
 
     outcomes: Sequence[str]
     """Of the runs: quiet, disturbed, or what went wrong."""
     fewest: int = 1
     """Runs that a model can be fitted to."""
     counted: list[str] = field(default_factory=list)
-    """Runs that the search was told of."""
+    """Runs that the search got."""
     kept: list[tuple[Fitted, list[str]]] = field(default_factory=list)
     limits: set[float] = field(default_factory=set)
     """Seconds that runs might take."""
@@ -177,7 +177,7 @@ def test_a_model_of_servers_is_not_kept(calibrated: Calibrate) -> None:
     assert made.kept == []
 
 
-def test_runs_that_failed_are_told_and_left_out(calibrated: Calibrate) -> None:
+def test_runs_that_failed_are_reported_and_left_out(calibrated: Calibrate) -> None:
     made = Made(["no luck", "quiet"])
     assert calibrated(made).runs == ("run 2",)
     assert "a run was left out: " in made.printed
@@ -188,7 +188,7 @@ def test_runs_that_failed_are_told_and_left_out(calibrated: Calibrate) -> None:
     assert made.kept == []
 
 
-def test_disturbed_runs_are_told_and_do_not_count(calibrated: Calibrate) -> None:
+def test_disturbed_runs_are_reported_and_do_not_count(calibrated: Calibrate) -> None:
     made = Made(["disturbed", "quiet"])
     model = calibrated(made)
     assert model == Fitted(("run 2",))

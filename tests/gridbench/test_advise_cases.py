@@ -13,11 +13,11 @@ LONG, SHORT = 0.05, 0.002
 """Seconds of a task."""
 BARE = DivisibleWork(seconds=1.0, cores=64)
 
-Told = tuple[int, int, float]
+Shape = tuple[int, int, float]
 Data = tuple[int, int, int, int, int]
 
 
-def _told(cases: list[ScenarioCase]) -> list[Told]:
+def _shape_of(cases: list[ScenarioCase]) -> list[Shape]:
     """Cores, tasks and seconds of those without data."""
     return [
         (one.cores, one.tasks, one.sleep)
@@ -35,7 +35,7 @@ def _data(cases: list[ScenarioCase]) -> list[Data]:
     ]
 
 
-FIRST: list[Told] = [
+FIRST: list[Shape] = [
     (64, 64, LONG),
     (64, 1000, SHORT),
     (4, 8, SHORT),
@@ -47,12 +47,12 @@ FIRST: list[Told] = [
 
 
 def test_without_data_seven_runs_are_the_first() -> None:
-    assert _told(first_cases(BARE)) == FIRST
+    assert _shape_of(first_cases(BARE)) == FIRST
     assert _data(first_cases(BARE)) == []
 
 
 def test_calibrating_adds_one_two_and_six_tasks_for_each_core() -> None:
-    assert _told(calibrating(BARE)) == [
+    assert _shape_of(calibrating(BARE)) == [
         *FIRST,
         (4, 4, LONG),
         (4, 8, LONG),
@@ -70,7 +70,11 @@ def test_calibrating_adds_one_two_and_six_tasks_for_each_core() -> None:
 def test_a_thousand_tasks_are_enough_unless_each_core_had_less_than_three(
     cores: int, tasks: int
 ) -> None:
-    assert _told(calibrating(DivisibleWork(seconds=1.0, cores=cores)))[-1] == (cores, tasks, SHORT)
+    assert _shape_of(calibrating(DivisibleWork(seconds=1.0, cores=cores)))[-1] == (
+        cores,
+        tasks,
+        SHORT,
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,7 @@ def test_a_sixteenth_a_quarter_and_all_of_the_cores_are_tried(
     cores: int, workers: int | None, numbers: tuple[int, int, int]
 ) -> None:
     few, some, many = numbers
-    found = _told(first_cases(DivisibleWork(seconds=1.0, cores=cores), workers))
+    found = _shape_of(first_cases(DivisibleWork(seconds=1.0, cores=cores), workers))
     assert found == list(
         dict.fromkeys(
             [
@@ -115,7 +119,7 @@ def test_a_thousand_tasks_take_an_eighth_of_a_second_on_few_cores() -> None:
     found = first_cases(DivisibleWork(seconds=1.0, cores=2, bytes_in=MB))
     times = [one.sleep * one.tasks / one.cores for one in found if one.tasks == 1000]
     assert times == pytest.approx([0.125] * 3)
-    on_many = [one for one in _told(first_cases(BARE)) if one[1] == 1000]
+    on_many = [one for one in _shape_of(first_cases(BARE)) if one[1] == 1000]
     assert on_many == [(64, 1000, SHORT), (16, 1000, SHORT)]
 
 

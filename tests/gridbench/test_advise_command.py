@@ -30,6 +30,7 @@ from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace, Observation
 from gridbench.model.saved import load_models, save_models
 from gridbench.printing import Printing
+from gridbench.shared_options import GridOptions
 from synthetic import MB
 from test_model_source import made_run
 
@@ -66,7 +67,7 @@ def test_advice_is_given_by_a_model_in_a_file(
     assert "Divide the work into" in (tmp_path / "advice" / "report.html").read_text()
 
 
-def test_advice_for_a_system_that_is_not_here_is_told_and_has_its_map(
+def test_advice_for_a_system_that_is_not_here_is_reported_and_has_its_map(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = AdviceRequest(
@@ -100,7 +101,7 @@ def test_of_several_models_one_is_chosen(
     with pytest.raises(InputError, match="there is no model of the engine `ray`") as refused:
         give_advice(_with(request, engine="ray"))
     assert "there are: one 1 on here" in str(refused.value)
-    # Where nothing came of it there is no folder.
+    # Without a result there is no folder.
     assert not (tmp_path / "advice").exists()
     assert give_advice(_with(request, engine="other", maps=True)) == 0
     told = json.loads(capsys.readouterr().out)
@@ -121,12 +122,14 @@ def test_a_folder_of_the_users_stays_if_nothing_comes_of_it(
 
 def test_servers_without_runs_on_them_are_refused(model: PipelineModel, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--grid and --server are where an engine is calibrated"):
-        give_advice(_with(_request(tmp_path, model), servers=("ssh://node1",)))
+        give_advice(_with(_request(tmp_path, model), where=GridOptions(servers=("ssh://node1",))))
     with pytest.raises(InputError, match="--grid and --server are where an engine is calibrated"):
-        give_advice(_with(_request(tmp_path, model), grid=tmp_path / "grid.toml"))
+        give_advice(
+            _with(_request(tmp_path, model), where=GridOptions(grid=tmp_path / "grid.toml"))
+        )
 
 
-def test_where_the_results_are_is_told(
+def test_where_the_results_are_is_reported(
     model: PipelineModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = replace(_request(tmp_path, model), printing=Printing())
@@ -166,7 +169,7 @@ def test_a_model_is_fitted_to_the_runs_of_a_folder(
 
 @pytest.fixture
 def calibrated(model: PipelineModel, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What calibrations are asked for, none of which is really made."""
+    """The calibrations that the command requests. None of them runs."""
     asked: list[dict[str, Any]] = []
 
     def calibrate(engine: str, work: DivisibleWork, *_: object, **more: Any) -> PipelineModel:
@@ -183,7 +186,7 @@ def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
     model: PipelineModel, calibrated: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = CachedModel(model, (), made=time.time() - 600)
-    monkeypatch.setattr(command, "_kept", lambda *_: kept)
+    monkeypatch.setattr(command, "_cached_model", lambda *_: kept)
     request, quiet = AdviceRequest(work=WORK), Console(quiet=True)
     found, origin = find_model(request, quiet)
     assert found is model
@@ -262,7 +265,8 @@ def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
     given = _request(tmp_path, model, effort=TrialEffort())
     own = _with(given, source=None)
     told = (
-        "The runs disagree with the model: it is kept no longer, and the next advice measures anew."
+        "The runs disagree with the model: it is kept no longer, and the next advice measures"
+        " again."
     )
     _tries(monkeypatch, _trial(1000.0, 1001.0, 1002.0))
     assert give_advice(own) == 0

@@ -22,12 +22,17 @@ from crossover_results import (
     measured,
     write_folder,
 )
-from gridbench.advise.advice import Advice, advise
-from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
+from gridbench.advise.advice import Advice, advise, crossover_here, crossover_in, from_where
 from gridbench.advise.document import to_record
 from gridbench.advise.prose import sentences
 from gridbench.advise.work import DivisibleWork
-from gridbench.datagrid.crossover.answer import CrossoverModels, answer_of, keep, kept_of, load_kept
+from gridbench.datagrid.crossover.answer import (
+    CrossoverModels,
+    answer_of,
+    cached_of,
+    keep,
+    load_cached,
+)
 from gridbench.datagrid.crossover.models import ComputeModel
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
@@ -48,7 +53,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def known(engine: ComputeModel, **more: object) -> CrossoverModels:
     """The crossover of an engine that the model of these tests is of."""
     answer = answer_of(measured({PLACE.engine: engine}))
-    kept = kept_of(header_of(), answer, quiet=True)
+    kept = cached_of(header_of(), answer, quiet=True)
     found = replace(kept.compute[PLACE.engine], version=PLACE.version, **more)  # type: ignore[arg-type]
     return replace(kept, compute={PLACE.engine: found})
 
@@ -60,7 +65,7 @@ def advice_of(
     return replace(found, from_where=from_where(kept, model.fit.place, work, found.split))
 
 
-def told(advice: Advice) -> str:
+def describe(advice: Advice) -> str:
     return " ".join(one for one in sentences(advice) if "data grid" in one or "Hazelcast" in one)
 
 
@@ -74,7 +79,7 @@ def test_shared_data_that_is_handed_over_once_stays_so(model: PipelineModel) -> 
     reading = GRID.reading(cores, tasks).at(100 * MB)
     assert grid.there_already == pytest.approx(reading, rel=0.1)
     assert grid.put_and_read == pytest.approx(0.05 + 1.0 + reading, rel=0.1)
-    text = told(advice)
+    text = describe(advice)
     assert text.startswith(f"Shared data of 100 MB for {tasks} tasks on {cores} cores: through")
     assert "keep it as shared data." in text
     assert "was measured on client 1 s ago, with up to 256 MB for 16 readers." in text
@@ -88,15 +93,15 @@ def test_what_goes_with_each_task_is_better_in_the_data_grid(model: PipelineMode
     assert found is not None
     expected = EACH.line(advice.split.tasks).at(100 * MB)
     assert found.through == pytest.approx(expected, rel=0.02)
-    assert ": take it from Hazelcast." in told(advice)
-    # Workers that are started get it in another way, of which nothing is known.
+    assert ": take it from Hazelcast." in describe(advice)
+    # Workers that are started get it in another way, which is unknown.
     assert advice_of(model, kept, replace(WORK, warm=False)).from_where is None
 
 
 def test_data_that_is_there_anyway_may_be_sooner(model: PipelineModel) -> None:
     slow = ComputeModel(start=0.0, each=0.0, once=9e-9, reader=0.0)
     found = replace(known(slow), grids=known(ONCE).grids)
-    text = told(advice_of(model, found))
+    text = describe(advice_of(model, found))
     assert "keep it as shared data, unless it is in the data grid anyway." in text
 
 
@@ -107,7 +112,7 @@ def test_times_that_are_about_the_same_decide_nothing(model: PipelineModel) -> N
 
     def verdict(put_and_read: float, through: float, there_already: float) -> str:
         grid = replace(found.grids[0], put_and_read=put_and_read, there_already=there_already)
-        return told(replace(advice, from_where=replace(found, through=through, grids=(grid,))))
+        return describe(replace(advice, from_where=replace(found, through=through, grids=(grid,))))
 
     # A tenth decides.
     assert ": take it from Hazelcast." in verdict(10.0, 10.0 * 1.1, 9.5)
@@ -120,9 +125,9 @@ def test_times_that_are_about_the_same_decide_nothing(model: PipelineModel) -> N
     )
 
 
-def test_more_than_was_measured_is_told(model: PipelineModel) -> None:
+def test_more_than_was_measured_is_reported(model: PipelineModel) -> None:
     large = replace(WORK, bytes_shared=1024 * MB)
-    assert "this is more than that, and may be far off" in told(
+    assert "this is more than that, and may be far off" in describe(
         advice_of(model, known(ONCE), large)
     )
 
@@ -132,9 +137,9 @@ def test_without_measurements_only_large_data_are_worth_a_hint(
     model: PipelineModel, megabytes: int, *, hinted: bool
 ) -> None:
     advice = advice_of(model, None, replace(WORK, bytes_shared=megabytes * MB))
-    assert bool(told(advice)) == hinted
+    assert bool(describe(advice)) == hinted
     if hinted:
-        assert "`gridbench data crossover` does it" in told(advice)
+        assert "`gridbench data crossover` does it" in describe(advice)
 
 
 def test_the_crossover_of_another_version_of_the_engine_does_not_count(
@@ -142,10 +147,10 @@ def test_the_crossover_of_another_version_of_the_engine_does_not_count(
 ) -> None:
     kept = known(ONCE)
     other = {PLACE.engine: replace(kept.compute[PLACE.engine], version="2")}
-    assert "was not measured" in told(advice_of(model, replace(kept, compute=other)))
+    assert "was not measured" in describe(advice_of(model, replace(kept, compute=other)))
     # Nor does one of another engine, or of no data grid.
-    assert "was not measured" in told(advice_of(model, replace(kept, compute={})))
-    assert "was not measured" in told(advice_of(model, replace(kept, grids={})))
+    assert "was not measured" in describe(advice_of(model, replace(kept, compute={})))
+    assert "was not measured" in describe(advice_of(model, replace(kept, grids={})))
 
 
 def test_what_was_measured_is_kept_beside_what_was_known_before() -> None:
@@ -153,15 +158,15 @@ def test_what_was_measured_is_kept_beside_what_was_known_before() -> None:
     before = time.time()
     keep(header, answer_of(measured({"gridrpc-python": ONCE})))
     keep(header, answer_of(measured({"process-pool": EACH}, None)))
-    found = load_kept("client", 2)
+    found = load_cached("client", 2)
     assert found is not None
     assert set(found.compute) == {"gridrpc-python", "process-pool"}
     assert set(found.grids) == {"hazelcast"}
     assert found.compute["process-pool"].with_each_task
     assert before <= found.grids["hazelcast"].made <= time.time()
     assert found.compute["gridrpc-python"].model.once == pytest.approx(ONCE.once, rel=1e-6)
-    assert load_kept("another", 2) is None
-    assert load_kept("client", 4) is None
+    assert load_cached("another", 2) is None
+    assert load_cached("client", 4) is None
 
 
 def test_what_others_disturbed_is_not_kept(cache: Path) -> None:
@@ -170,7 +175,7 @@ def test_what_others_disturbed_is_not_kept(cache: Path) -> None:
         for one in measured(ENGINES)
     ]
     keep(header_of(), answer_of(found))
-    kept = load_kept("client", 2)
+    kept = load_cached("client", 2)
     assert kept is not None
     assert set(kept.compute) == {"gridrpc-python"}
     keep(header_of(host="x"), answer_of([]))
@@ -182,7 +187,7 @@ def test_what_is_no_kept_crossover_is_as_none(text: str, cache: Path) -> None:
     keep(header_of(), answer_of(measured(ENGINES)))
     (path,) = cache.rglob("*.json")
     path.write_text(text)
-    assert load_kept("client", 2) is None
+    assert load_cached("client", 2) is None
 
 
 def test_it_holds_for_workers_on_this_machine_alone() -> None:

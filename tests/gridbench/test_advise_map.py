@@ -1,4 +1,4 @@
-"""What limits, over the time of a task and its data."""
+"""The bottleneck, over the time of a task and its data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_map_has_two_times_for_each_power_of_ten_and_a_size() -> None:
     assert SIZES == (0, MB / 1024, MB / 102.4, MB / 10.24, MB, 10 * MB, 100 * MB)
 
 
-def test_what_limits_is_what_it_is_known_to_be() -> None:
+def test_the_bottleneck_is_what_it_is_known_to_be() -> None:
     # 0.1 s for 10 MB, one after the other: 4 tasks for each of 10 cores.
     known = system("ninfg")
     one_by_one = 40 * known.parameters.to_workers.work(10 * MB)

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from gridbench.advise.calibration import Search, calibrating, covers, first_cases, most_telling
-from gridbench.advise.model_cache import CachedModel, forget, keep, kept_path, load_kept, path_of
+from gridbench.advise.model_cache import CachedModel, cache_path, forget, keep, load_cached, path_of
 from gridbench.advise.search import best_split
 from gridbench.advise.work import DivisibleWork
-from gridbench.cache import kept_file
+from gridbench.atomic_write import cache_file
 from gridbench.errors import InputError
 from gridbench.formats import longer, rough
 from gridbench.model.model import PipelineModel, model_of
@@ -49,7 +49,7 @@ def test_a_model_is_kept_with_its_runs(model: PipelineModel, cache: Path) -> Non
     keep(model, runs)
     path = path_of(PLACE)
     assert path == cache / "gridbench/models/made-up@1@here@2.json"
-    kept = load_kept(path)
+    kept = load_cached(path)
     assert kept is not None
     assert before <= kept.made <= time.time()
     assert kept.model.fit.values == model.fit.values
@@ -62,7 +62,7 @@ def test_a_model_is_kept_with_its_runs(model: PipelineModel, cache: Path) -> Non
         assert one.situation.sleep.tolist() == other.situation.sleep.tolist()
         assert replace(one.situation, sleep=other.situation.sleep) == other.situation
     forget(PLACE)
-    assert load_kept(path) is None
+    assert load_cached(path) is None
     forget(PLACE)
 
 
@@ -74,14 +74,14 @@ def test_runs_with_other_tasks_or_unknown_figures_are_not_kept(
     uneven = replace(one, situation=replace(one.situation, sleep=np.array([0.1, 0.2])))
     unknown = replace(one, measured=replace(one.measured, extra=math.nan))
     keep(model, [uneven, one, unknown])
-    kept = load_kept(path_of(PLACE))
+    kept = load_cached(path_of(PLACE))
     assert kept is not None
     assert [run.measured for run in kept.observations] == [one.measured]
 
 
 def test_another_version_or_machine_has_a_model_of_its_own() -> None:
     paths = {
-        kept_path("ray", version, host, processors)
+        cache_path("ray", version, host, processors)
         for version in ("1", "2")
         for host in ("here", "../there")
         for processors in (2, 4)
@@ -95,20 +95,20 @@ def test_what_is_no_kept_model_is_as_none(text: str, model: PipelineModel) -> No
     keep(model, [])
     path = path_of(PLACE)
     path.write_text(text)
-    assert load_kept(path) is None
+    assert load_cached(path) is None
 
 
 def test_a_file_under_the_name_of_another_is_not_taken(model: PipelineModel) -> None:
     keep(model, [])
     other = path_of(replace(PLACE, version="2"))
     path_of(PLACE).rename(other)
-    assert load_kept(other) is None
+    assert load_cached(other) is None
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(model: PipelineModel, cache: Path) -> None:
     cache.write_text("a file")
     keep(model, [])
-    assert load_kept(path_of(PLACE)) is None
+    assert load_cached(path_of(PLACE)) is None
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(model: PipelineModel, cache:
     [(0.0, "1 s"), (600.0, "10 min"), (3 * 3600.0, "3 hours"), (50 * 3600.0, "2 days")],
 )
 def test_a_kept_model_tells_its_age(model: PipelineModel, age: float, told: str) -> None:
-    said = CachedModel(model, (), made=1e9).told(1e9 + age)
+    said = CachedModel(model, (), made=1e9).describe(1e9 + age)
     assert said.startswith("This is from a model that was kept: of made-up 1 on here, fitted to")
     assert f"run {told} ago" in said
     assert "--renew" in said
@@ -172,7 +172,7 @@ def test_calibration_ends_when_more_runs_do_not_change_the_answer(model: Pipelin
     assert ran[: len(first_cases(WORK))] == first_cases(WORK)
     assert len(set(ran)) == len(ran)
     assert len(ran) < len(calibrating(WORK))
-    # What comes of them is as good as what the true costs advise.
+    # Their advice is as good as what the true costs advise.
     found = best_split(model_of(search.known, test=False, few=True), WORK)
     best = best_split(model, WORK)
     assert model.total(WORK.divided(found.tasks, found.cores)) <= best.total * 1.1
@@ -230,7 +230,7 @@ def test_expectations_have_two_digits(seconds: float, told: str) -> None:
     assert rough(seconds) == told
 
 
-def test_how_much_longer_is_told_as_people_say_it() -> None:
+def test_how_much_longer_is_reported_as_people_say_it() -> None:
     assert longer(1.123, 1.0) == "12 % longer"
     assert longer(3.412, 1.0) == "3.4 times as long"
     assert longer(15.698, 1.0) == "16 times as long"
@@ -242,7 +242,7 @@ def test_a_model_that_is_kept_again_takes_the_place_of_the_one_before(model: Pip
     # That the client keeps few tasks out is kept as well.
     bounded = replace(second, situation=replace(second.situation, most_outstanding=3.0))
     keep(model, [bounded])
-    kept = load_kept(path_of(PLACE))
+    kept = load_cached(path_of(PLACE))
     assert kept is not None
     (found,) = kept.observations
     assert found.measured == second.measured
@@ -257,15 +257,15 @@ def test_a_file_of_another_format_is_as_none(
     path = path_of(PLACE)
     record = json.loads(path.read_text())
     assert (record["kind"], record["format"]) == ("gridbench kept model", 1)
-    assert load_kept(path) is not None
+    assert load_cached(path) is not None
     path.write_text(json.dumps(record | changed))
-    assert load_kept(path) is None
+    assert load_cached(path) is None
 
 
 def test_a_model_with_figures_that_are_not_known_is_not_kept(model: PipelineModel) -> None:
     with pytest.raises(ValueError, match="JSON"):
         keep(replace(model, fit=replace(model.fit, spread=math.nan)), [])
-    assert load_kept(path_of(PLACE)) is None
+    assert load_cached(path_of(PLACE)) is None
 
 
 def test_a_user_without_a_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,4 +276,4 @@ def test_a_user_without_a_home_directory(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", nobody)
     with pytest.raises(InputError, match="set HOME or XDG_CACHE_HOME"):
-        kept_file("models", "engine")
+        cache_file("models", "engine")

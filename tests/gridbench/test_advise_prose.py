@@ -1,4 +1,4 @@
-"""What is said of advice: of its model, and of where shared data should come from."""
+"""Sentences about advice: about its model, and the source of shared data."""
 
 from __future__ import annotations
 
@@ -13,8 +13,16 @@ from rich.console import Console
 
 from golden import same_as_golden
 from gridbench.advise import options
-from gridbench.advise.advice import COMPARED, Advice, LimitsCell, LimitsMap, TaskCountPoint
-from gridbench.advise.data_placement import LARGE, FromGrid, FromWhere
+from gridbench.advise.advice import (
+    COMPARED,
+    LARGE,
+    Advice,
+    FromGrid,
+    FromWhere,
+    LimitsCell,
+    LimitsMap,
+    TaskCountPoint,
+)
 from gridbench.advise.document import (
     document_of,
     map_chart,
@@ -34,9 +42,9 @@ from gridbench.model.least_squares import TermEstimate
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import Situation, range_of
 from gridbench.model.terms import Shape, terms_of
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import markdown
 from gridbench.pages.terminal import print_document
-from gridbench.provisional import marked
+from gridbench.statistics.claims import marked
 from synthetic import MB, PLACE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
@@ -71,12 +79,12 @@ LOOSE = (
 
 
 def _sure(**changed: object) -> Advice:
-    """With a model of which each term is determined."""
+    """With a model whose terms are all determined."""
     fit = replace(FIT, estimates=FIT.estimates[:1])
     return replace(GIVEN, model=replace(MODEL, fit=fit), **changed)  # type: ignore[arg-type]
 
 
-def test_costs_that_runs_do_not_tell_apart_are_told_without_their_names() -> None:
+def test_costs_that_runs_do_not_tell_apart_are_reported_without_their_names() -> None:
     assert warnings(GIVEN) == [LOOSE]
     assert undetermined(FIT) == to_record(GIVEN)["undetermined"] == ["in.client"]
     unsure = tuple(replace(one, determined=False) for one in FIT.estimates)
@@ -141,7 +149,7 @@ def _from_where(found: FromWhere) -> str:
     return "".join(told)
 
 
-def test_ways_of_shared_data_are_told_with_where_they_were_measured() -> None:
+def test_ways_of_shared_data_are_reported_with_where_they_were_measured() -> None:
     assert _from_where(FOUND) == (
         "Shared data of 100 MB for 8 tasks on 4 cores: through made-up 10 s; from Grid 10 s (9.5 s"
         " if it is there already): either will do. It was measured on here 2 hours ago, with up to"
@@ -168,7 +176,7 @@ def test_a_tenth_decides_where_shared_data_comes_from(
     )
 
 
-def test_of_several_data_grids_the_fastest_is_told() -> None:
+def test_of_several_data_grids_the_fastest_is_reported() -> None:
     fast = FromGrid(title="Fast", put_and_read=5.0, there_already=4.0)
     slow = FromGrid(title="Slow", put_and_read=20.0, there_already=2.0)
     told = _from_where(replace(FOUND, grids=(fast, slow)))
@@ -202,7 +210,7 @@ def test_only_large_data_are_worth_measuring() -> None:
 # Times that differ.
 
 
-def test_what_is_assumed_of_times_is_told() -> None:
+def test_what_is_assumed_of_times_is_reported() -> None:
     uneven = Uneven(share=0.5, distribution="pareto")
     assert sentences(_sure(work=replace(GIVEN.work, uneven=uneven)))[-1] == (
         "Task times are taken to deviate by 50 % of their mean (pareto) however the work is"
@@ -227,7 +235,7 @@ def test_tasks_of_a_log_are_put_together() -> None:
     told = sentences(whole)
     assert told[0].startswith("Leave its 16 tasks as they are, of 5.000 s on average")
     assert "put together" not in told[-1]
-    assert log.told() == "deviating by 50 %, as in my.log"
+    assert log.describe() == "deviating by 50 %, as in my.log"
 
 
 def test_an_interval_without_width_is_none() -> None:

@@ -98,7 +98,7 @@ def test_the_folder_of_a_run_is_a_log_too(
     ("times", "tasks", "what"),
     [
         (TIMES, 9, "1 of its 9 tasks have no result"),
-        ((0.0, 0.0), None, "does not tell how long its tasks computed"),
+        ((0.0, 0.0), None, "does not say how long its tasks computed"),
     ],
 )
 def test_a_log_that_tells_too_little_is_refused(
@@ -112,7 +112,7 @@ def test_times_below_0_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "my.log"
     text = log(path, (1.0, 2.0), sleep=False).read_text()
     path.write_text(text.replace("0.2 2.2", "0.2 0.1"))
-    with pytest.raises(InputError, match="does not tell how long"):
+    with pytest.raises(InputError, match="does not say how long"):
         read_log(path)
 
 
@@ -152,7 +152,7 @@ def test_tasks_are_put_together_where_that_is_better(model: PipelineModel, tmp_p
     short = advise(model, asked(log(tmp_path / "short.log", [0.001] * 3000), cores=16))
     assert short.split.tasks < 1000
     assert "Put its 3,000 tasks together to" in sentences(short)[0]
-    # What they deviate by then is told of their mean, which is far from a second.
+    # Their deviation is then relative to their mean, which is far from a second.
     times = np.random.default_rng(2).lognormal(-7.0, 1.0, 3000)
     uneven = advise(model, asked(log(tmp_path / "uneven.log", times.tolist()), cores=16))
     together = uneven.work.drawn(uneven.split.tasks, 1)[0].sleep

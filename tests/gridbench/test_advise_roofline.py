@@ -1,4 +1,4 @@
-"""Tasks that share processors and memory: what they take, what limits then, and what is said."""
+"""Tasks that share processors and memory: their time, the bottleneck, and the sentences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gridbench.advise.memory import Bandwidth, bandwidth_path, load_bandwidth, m
 from gridbench.advise.options import AdviceParameters
 from gridbench.advise.options import advise as command
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.prose import kind_told, memory_told, rate_told, sentences, warnings
+from gridbench.advise.prose import kind_text, memory_text, rate_text, sentences, warnings
 from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import (
     MOST_TRAFFIC,
@@ -111,7 +111,7 @@ def test_tasks_at_once_share_the_memorys_bandwidth() -> None:
     # No work is promised sooner than its data can come.
     for tasks in (8, 9, 12, 15, 100):
         assert found.divided(tasks, 8).ideal >= 40.0 * (1 - 1e-9)
-    # What alone is bound by memory takes longer than was said of it.
+    # Tasks that memory alone limits take longer than given.
     assert work(traffic=80.0 * GB, bandwidth=0.5 * GB).alone == 160.0
 
 
@@ -128,7 +128,7 @@ def test_tasks_that_differ_share_memory_too() -> None:
         assert one.sleep.sum() == pytest.approx(80.0)
 
 
-# What is advised, and what is said of it.
+# The advice, and its sentences.
 
 
 def given(model: PipelineModel, of: DivisibleWork) -> Advice:
@@ -196,7 +196,7 @@ def test_twice_the_cores_have_processors_of_their_own(
     assert (one.doubled().cores, one.doubled().roofline.processors) == (2 * cores, doubled)
 
 
-def test_threads_are_told_with_the_processors_that_they_have(model: PipelineModel) -> None:
+def test_threads_are_reported_with_the_processors_that_they_have(model: PipelineModel) -> None:
     advice = given(model, work(3))
     assert advice.split.cores == 2
     first = sentences(advice)[0]
@@ -224,17 +224,17 @@ def test_threads_are_told_with_the_processors_that_they_have(model: PipelineMode
         ] * 2
 
 
-def test_the_kind_of_work_is_told() -> None:
-    assert kind_told(WORK) == "that compute"
-    assert kind_told(replace(WORK, body="sleep")) == "that wait"
-    assert kind_told(work(2)) == "that compute with 2 threads each"
+def test_the_kind_of_work_is_reported() -> None:
+    assert kind_text(WORK) == "that compute"
+    assert kind_text(replace(WORK, body="sleep")) == "that wait"
+    assert kind_text(work(2)) == "that compute with 2 threads each"
     assert _requested(work(2, traffic=3.0 * GB)) == (
         "80.00 s of work that computes with 2 threads in each task, up to 4 workers of the"
         " 64 requested, 3 GB through"
         " memory, cold start"
     )
-    assert memory_told(work(2, traffic=3.0 * GB)) == ""
-    assert rate_told(work(traffic=1.0, bandwidth=12.3456 * GB)) == "12.35 GB/s"
+    assert memory_text(work(2, traffic=3.0 * GB)) == ""
+    assert rate_text(work(traffic=1.0, bandwidth=12.3456 * GB)) == "12.35 GB/s"
 
 
 def test_workers_elsewhere_have_a_processor_for_each_thread(model: PipelineModel) -> None:
@@ -342,7 +342,7 @@ def test_arrays_take_a_quarter_of_the_memory_at_most(monkeypatch: pytest.MonkeyP
     assert memory._size() == 50_000_000
 
 
-def test_without_room_for_more_than_caches_hold_the_bandwidth_is_asked_for(
+def test_without_room_for_more_than_caches_hold_the_bandwidth_is_requested(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda: 12 * (32 << 20))

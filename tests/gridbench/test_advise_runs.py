@@ -61,7 +61,7 @@ def test_what_a_run_has_measured_is_looked_at_here(monkeypatch: pytest.MonkeyPat
         assert answer.ideal_s == pytest.approx(0.03)
         assert answer.figures["harness"] > 0
         found = observe(done.folder, disturbed=True)
-        # The look at others that the next run begins with is as long as is said here.
+        # The look at other programs before the next run is as long as this.
         runs._looks = [done.outcome.began]
         before = read_record(runs.run(CASE, facts=facts, limit=60.0).folder)["load"]["before"]
         assert before["seconds"] >= done.outcome.took
@@ -207,7 +207,7 @@ def test_runs_are_made_in_real_time_with_the_times_that_are_given(
         "cold",
     )
     assert done.folder.parts[-2:] == ("1", "run")
-    # What goes on was told, and how long it took; and nobody has interrupted it.
+    # The progress was reported, with its duration; and nobody has interrupted it.
     assert "run 1 of 1: 2 cores, 6 tasks of 0.01 s" in printed.getvalue()
     assert progress.ended == [done.outcome.took]
     assert capsys.readouterr().err == ""

@@ -209,7 +209,7 @@ def test_the_interval_is_of_all_draws_and_of_how_unsure_the_model_is() -> None:
     surely = predict(_costs(lambda *_: 50.0), work, 100, 10)
     assert surely.total == 50.0
     assert surely.ideal == pytest.approx(ideals.mean())
-    # All draws take 50 s, of which what is above their ideal time is overhead.
+    # All draws take 50 s; the part above their ideal time is overhead.
     assert (surely.low, surely.high) == pytest.approx((50.0, 50.0))
     assert surely.extrapolated == ("far",)
     unsure = predict(_costs(lambda *_: 50.0, 0.5), work, 100, 10)
@@ -333,9 +333,9 @@ def test_other_deviations_are_refused(wrong: dict[str, object], told: str, remed
     assert remedy in str(refused.value)
 
 
-def test_a_deviation_is_told_as_a_share() -> None:
-    assert Uneven(share=0.125).told() == "deviating by 12.5 %"
-    assert Uneven(share=2.0, distribution="pareto").told() == "deviating by 200 %, pareto"
+def test_a_deviation_is_reported_as_a_share() -> None:
+    assert Uneven(share=0.125).describe() == "deviating by 12.5 %"
+    assert Uneven(share=2.0, distribution="pareto").describe() == "deviating by 200 %, pareto"
     assert parse_uneven("1000%", "pareto", None) == Uneven(share=10.0, distribution="pareto")
     with pytest.raises(InputError, match="from 0% to 1000%"):
         parse_uneven("1001%", "pareto", None)

@@ -159,7 +159,7 @@ def test_a_model_of_workers_elsewhere_is_tried_on_servers_alone(model: PipelineM
 def test_servers_need_as_many_workers_as_cores_and_two_at_least(
     monkeypatch: pytest.MonkeyPatch, workers: int, cores: int, told: str
 ) -> None:
-    host = SimpleNamespace(told=lambda: f"lab: {workers} workers on a host with a long name")
+    host = SimpleNamespace(describe=lambda: f"lab: {workers} workers on a host with a long name")
     given: Any = SimpleNamespace(workers=workers, hosts=[host])
     asked: list[object] = []
     fewer: list[object] = []
@@ -184,5 +184,5 @@ def test_servers_need_as_many_workers_as_cores_and_two_at_least(
     assert asked == [(None, ("lab",), 180.0)]
     assert printed.getvalue().splitlines() == [
         "asking the servers for their workers",
-        host.told(),
+        host.describe(),
     ]

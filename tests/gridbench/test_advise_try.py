@@ -1,4 +1,4 @@
-"""Advice held against reality: which splits are run, what is told of them, and how it ends."""
+"""Advice held against reality: which splits are run, what the answer says, and how it ends."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_without_the_advised_split_nothing_is_compared() -> None:
     assert trial_sentences(found) == [f"The advised split could not be tried: {reason}."]
 
 
-def test_what_disturbs_the_comparison_is_told() -> None:
+def test_what_disturbs_the_comparison_is_reported() -> None:
     found = trial(tried(8, 1.0, advised=True))
     assert trial_sentences(found) == [
         "The advised 8 tasks on 4 cores took 1.000 s; no other split was tried."
@@ -236,7 +236,7 @@ def test_what_disturbs_the_comparison_is_told() -> None:
     failure = LeftOut(tasks=8, cores=4, advised=False, reason="out of luck")
     (told,) = trial_warnings(replace(found, failed=(failure,)))
     assert told == "A run of 8 tasks on 4 cores failed, and no more were made: out of luck."
-    # What has no run that counts is told as left out.
+    # Splits without a valid run are listed as left out.
     assert trial_warnings(replace(trial(), left_out=(failure,), failed=(failure,))) == []
 
 
@@ -298,7 +298,7 @@ def test_what_does_not_fit_into_memory_is_left_out(saved: Path, gridbench: Run) 
     assert reasons[0].startswith("memory: ")
 
 
-def test_failed_runs_are_told_and_left_out(
+def test_failed_runs_are_reported_and_left_out(
     model: PipelineModel, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
 ) -> None:
     save_models([of(model, engine="task3")], tmp_path / "model.json")
@@ -315,7 +315,7 @@ def test_failed_runs_are_told_and_left_out(
     assert "left out: 1 task on" not in done.stdout
 
 
-def test_a_run_that_goes_on_for_too_long_is_ended(
+def test_a_run_that_continues_for_too_long_is_ended(
     model: PipelineModel, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
 ) -> None:
     save_models([of(model, engine="idle")], tmp_path / "model.json")
@@ -405,7 +405,7 @@ def _data(page: str) -> dict[str, object]:
 
 
 def some_trial(advice: Advice) -> Trial:
-    """Of which each split took one and a half times what was expected."""
+    """Each split took one and a half times what was expected."""
     return Trial(
         rounds=3,
         seed=1,

@@ -156,7 +156,7 @@ def test_one_round_tells_nothing_of_how_runs_differ(advice: Advice, tried: Tryin
     assert len(made.cases) == len(_splits(advice)) + 4
 
 
-def test_a_split_of_which_a_run_failed_is_not_run_again(
+def test_a_split_with_a_failed_run_is_not_run_again(
     advice: Advice, tried: Trying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = (advice.split.tasks, advice.split.cores)
@@ -274,7 +274,7 @@ def test_where_nothing_can_be_tried_nothing_is_said(tried: Trying) -> None:
     assert (made.cases, trial.tried, printed) == ([], (), "")
 
 
-def test_uneven_tasks_are_drawn_anew_in_each_round(model: PipelineModel, tried: Trying) -> None:
+def test_uneven_tasks_are_drawn_again_in_each_round(model: PipelineModel, tried: Trying) -> None:
     uneven = Uneven(share=0.5)
     made = Made(_seconds)
     tried(made, advise(model, replace(WORK, uneven=uneven)), TrialEffort(rounds=2))
@@ -292,7 +292,7 @@ def test_uneven_tasks_are_drawn_anew_in_each_round(model: PipelineModel, tried: 
     assert set(even.times) == {None}
 
 
-def test_a_model_of_another_machine_is_told(advice: Advice, tried: Trying) -> None:
+def test_a_model_of_another_machine_is_reported(advice: Advice, tried: Trying) -> None:
     assert isinstance(advice.model, PipelineModel)
     trial, _ = tried(Made(_seconds))
     # The model is of a machine that is called `here`, which no machine of tests is.

@@ -139,7 +139,7 @@ def _doubled(value: float) -> Values:
     return {"s": 2 * value}
 
 
-def test_a_run_that_fails_is_told_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_fails_is_reported_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
     places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # where `_doubled` is
     bad = AreaCase(name="bad", function=_doubled, arguments={"value": -1})
@@ -251,7 +251,7 @@ def test_what_counts_as_reached(target: Target, ours: float, reached: bool | Non
     assert replace(row, ours=disturbed).reached is None
 
 
-def test_bad_input_is_told_before_anything_runs(refused_benchmarks: Run) -> None:
+def test_bad_input_is_reported_before_anything_runs(refused_benchmarks: Run) -> None:
     done = refused_benchmarks("speed")
     assert done.returncode == 2
     assert done.stderr == (

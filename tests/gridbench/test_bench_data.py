@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import data_scenarios as scenarios
+from benchmarks import data_operations as scenarios
 from benchmarks.data_operations import judged, steady
 from benchmarks.figures import Area, Extent
 from benchmarks.runner import AREAS
@@ -67,7 +67,7 @@ def test_each_scenario_has_a_table_of_rows_that_can_be_compared() -> None:
 
 
 def test_several_data_grids_stand_below_each_other() -> None:
-    area = scenarios.area(Extent.FULL, 2)
+    area = scenarios.scenario_area(Extent.FULL, 2)
     assert rows_of(area)[:2] == ["read, 1 client, hazelcast", "read, 1 client, redis"]
 
 
@@ -81,11 +81,11 @@ def test_only_what_is_steady_has_a_figure(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(scenarios, "session_for", no_cluster)
     monkeypatch.setattr(scenarios, "measured", lambda *_: next(cases))
     found: dict[str, float] = {}
-    parts = map(found.update, scenarios.run("hazelcast", 1, Extent.TRIAL.value))
+    parts = map(found.update, scenarios.run_scenario("hazelcast", 1, Extent.TRIAL.value))
     with pytest.raises(RuntimeError, match=r"^update, 1 KB: throughput rose by \d+ % from the"):
         list(parts)
     # Tasks of 20 operations, which take 0.6 s, count as those of 100 that the scenario has.
-    assert rows_of(scenarios.area(Extent.TRIAL, 1), **found) == [
+    assert rows_of(scenarios.scenario_area(Extent.TRIAL, 1), **found) == [
         "read, 1 KB; tasks of 20: 3.00 s",
         "update, 1 KB; tasks of 20",
         "insert, 1 KB (too short to judge whether it was steady); tasks of 20: 3.00 s",

@@ -70,7 +70,7 @@ def test_values_that_came_before_the_limit_are_kept() -> None:
     assert list(samples.rounds_of("x")) == [0]
 
 
-def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
+def test_a_case_that_reached_its_limit_is_marked_and_the_others_continue() -> None:
     cases = [
         AreaCase(name="peer", function=limit_cases.stuck),
         AreaCase(name="x", function=limit_cases.one),
@@ -84,7 +84,7 @@ def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
     assert "- not measured: peer, round 1: did not end in 5 s: 3 of 7 done" in page
 
 
-def test_a_budget_that_is_used_up_is_told() -> None:
+def test_a_budget_that_is_used_up_is_reported() -> None:
     cases = [
         AreaCase(name="x", function=limit_cases.one),
         AreaCase(name="y", function=limit_cases.one),
@@ -140,7 +140,7 @@ def _name(process: int) -> str:
         return ""
 
 
-def test_a_benchmark_that_was_cut_off_goes_on_where_it_was(
+def test_a_benchmark_that_was_cut_off_continues_where_it_was(
     temporary: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     def record() -> dict[str, Any]:

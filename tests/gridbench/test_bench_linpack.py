@@ -10,7 +10,7 @@ from benchmarks.measuring import measure
 from benchmarks.programs import missing_engine, missing_links
 from benchmarks.runner import AREAS
 from gridbench.bench.points import Points
-from gridbench.linpack.clients.record import SERVERS
+from gridbench.linpack.record import SERVERS
 from quiet import as_if_quiet
 
 
@@ -47,7 +47,7 @@ def test_what_has_a_target() -> None:
     assert bounds == [0, 0, 0, 0.03, 0.05, 0.05, 0.05, 0.10, 0.10, 0.97, 0.97, 1.05, 1.05]
 
 
-def test_what_a_command_says_is_told() -> None:
+def test_what_a_command_says_is_reported() -> None:
     with pytest.raises(RuntimeError, match="--sizes"):
         linpack.model_errors("none", 1)
 

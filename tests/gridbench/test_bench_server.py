@@ -94,7 +94,7 @@ def test_tritonclient_calls_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(value > 0 for one in found for value in one.values())
 
 
-def test_a_peer_that_is_not_installed_is_told(
+def test_a_peer_that_is_not_installed_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PLACE, str(tmp_path))
@@ -106,7 +106,7 @@ def test_a_peer_that_is_not_installed_is_told(
     assert any("run `gridbench engines install pyro5`" in problem for problem in problems)
 
 
-def test_a_client_that_fails_is_told_with_its_words() -> None:
+def test_a_client_that_fails_is_reported_with_its_words() -> None:
     script = "import sys; print('ready', flush=True); sys.exit('no result for you')"
     with (
         Clients([[sys.executable, "-c", script]]) as clients,
@@ -139,7 +139,7 @@ def test_nothing_is_left_of_a_benchmark_that_is_ended(
     assert [one for one in family if one.is_running() and one.pid != os.getpid()] == []
 
 
-def test_a_part_that_does_not_exist_is_told(refused_benchmarks: Run) -> None:
+def test_a_part_that_does_not_exist_is_reported(refused_benchmarks: Run) -> None:
     done = refused_benchmarks("server", "--case", "speed")
     assert done.returncode == 2
     assert "the cases are null, argument, first, rate, inference, tasks, idle, " in done.stderr

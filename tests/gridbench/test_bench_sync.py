@@ -36,7 +36,7 @@ def test_a_task_that_fails_is_no_figure() -> None:
         workers.run("shell", "exit {worker}")
 
 
-def test_stamps_that_are_missing_are_told() -> None:
+def test_stamps_that_are_missing_are_reported() -> None:
     first, second = 1_800_000_000_000_000_000, 1_800_000_000_500_000_000
     both = [f"[1] node1\n{first}\n{second}\n", f"{second}\n{second + 1_000_000_000}\n"]
     assert instants._apart(both, 2) == {"skew": 0.5, "span": 1.5}
@@ -44,7 +44,7 @@ def test_stamps_that_are_missing_are_told() -> None:
         instants._apart(both, 3)
 
 
-def test_a_part_that_does_not_exist_is_told(refused_benchmarks: Run) -> None:
+def test_a_part_that_does_not_exist_is_reported(refused_benchmarks: Run) -> None:
     done = refused_benchmarks("sync", "--case", "speed")
     assert done.returncode == 2
     assert "the cases are null, hosts, simultaneity, files, gfarm, redis\n" in done.stderr

@@ -134,7 +134,7 @@ def test_a_users_function_does_the_tasks(
     done = gridbench("run", setup, *options, "--out", "out")
     assert done.returncode == 0, done.stderr
     sleep, slept = columns(users / "out", "sleep", "slept")
-    # The time that it takes is its own: 5 s are only what it is told.
+    # The time that it takes is its own: 5 s are only what it was given.
     assert np.all(np.isnan(sleep))
     assert np.all(slept < 5)
     page = (users / "out/report.html").read_text()
@@ -142,7 +142,7 @@ def test_a_users_function_does_the_tasks(
 
 
 @pytest.mark.usefixtures("users")
-def test_what_a_users_function_raises_is_told(gridbench: Run, make_setup: MakeSetup) -> None:
+def test_what_a_users_function_raises_is_reported(gridbench: Run, make_setup: MakeSetup) -> None:
     setup = make_setup(tasks=3, nodes=2, sleep=0.5)
     options = ("--engine", "gridrpc-python", "--task", "pricing:fails")
     done = gridbench("run", setup, *options, "--out", "out")

@@ -19,7 +19,7 @@ from gridbench.analysis.breakdown import (
 from gridbench.analysis.lanes import assign_lanes
 
 NAN = float("nan")
-# One worker of two that were asked for. Task 2 is in the queue while task 1 runs and is sent
+# One worker of two that were requested. Task 2 is in the queue while task 1 runs and is sent
 # off, by the engine's stamp, at 3.5; task 3 is submitted only when the worker has long been free.
 HAND = [
     {"submit": 0.5, "calc_in": 2.0, "calc_out": 3.1, "retrieve": 3.3},
@@ -216,7 +216,7 @@ def test_handling_is_all_but_the_sleep_of_a_task_that_did_not_wait():
     assert phases.handling() == pytest.approx([1.8, 0.4, 0.5])
 
 
-def test_means_are_told_of_tasks_that_did_not_say_when_they_were_submitted():
+def test_means_are_reported_of_tasks_that_did_not_say_when_they_were_submitted():
     row = {"calc_in": 1.0, "calc_out": 2.25, "retrieve": 2.75}
     table = timelines.table_of([row])
     means = task_phases(table, assign_lanes(table), cold=False).means()

@@ -184,7 +184,7 @@ def test_an_engine_that_does_nothing_is_caught(
     assert by_name(RULES.judge(read_case(tmp_path / "out")))["tasks took their time"] == "broken"
 
 
-def test_folders_without_a_run_are_told(gridbench: Run, tmp_path: Path) -> None:
+def test_folders_without_a_run_are_reported(gridbench: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = gridbench("check", "empty")
     assert done.returncode == 2

@@ -111,7 +111,7 @@ def test_the_program_judges_a_file(tmp_path: Path, environment: dict[str, str]) 
     assert check(tmp_path, environment).returncode == 1
 
 
-def test_a_damaged_file_of_areas_is_told(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_damaged_file_of_areas_is_reported(tmp_path: Path, environment: dict[str, str]) -> None:
     area_file(tmp_path / "figures.json", lambda record: record.update(complete="yes"))
     done = check(tmp_path, environment)
     assert done.returncode == 2

@@ -63,7 +63,7 @@ def test_what_is_not_recorded_of_a_data_grid_is_not_known(tmp_path: Path) -> Non
     assert set(found.values()) == {"kept"}
 
 
-def test_wrong_data_of_a_run_that_does_not_count_are_told(tmp_path: Path) -> None:
+def test_wrong_data_of_a_run_that_does_not_count_are_reported(tmp_path: Path) -> None:
     cases = [data_case(repeat=n) for n in range(3)]
     cases[2] = lost(cases[2])
     found = outcomes(datagrid_cases.write_folder(tmp_path, cases))

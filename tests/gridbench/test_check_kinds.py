@@ -87,6 +87,7 @@ def all_rules() -> dict[str, Rules[Any]]:
         "Many clients of Linpack": kinds["gridbench linpack clients"],
         "Placement": kinds["gridbench placement"],
         "Real servers of placement": kinds["gridbench placement run"],
+        "Ensembles": kinds["gridbench ensemble"],
         "Benchmarks of gridrpc itself": RULES,
     }
 

@@ -82,7 +82,7 @@ def test_help_of_a_command_loads_no_heavy_library(environment: dict[str, str]) -
     assert not loaded & {"numpy", "pyarrow", "plotly", "psutil", "rich"}
 
 
-def test_the_version_is_told(gridbench: Run) -> None:
+def test_the_version_is_reported(gridbench: Run) -> None:
     assert gridbench("--version").stdout.startswith("gridbench ")
 
 
@@ -106,7 +106,7 @@ def test_the_version_is_told(gridbench: Run) -> None:
         ),
         (
             ("run", "long.xml"),
-            "gridbench: error: times:8: the list goes on after 7 times, but NTasks is 7\n"
+            "gridbench: error: times:8: the list continues after 7 times, but NTasks is 7\n"
             "hint: set NTasks to the length of the list, or shorten the list\n",
         ),
         (

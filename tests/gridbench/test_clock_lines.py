@@ -18,7 +18,7 @@ Host = Sequence[tuple[float, float]]
 def _lines(*hosts: Host) -> ReturnLines:
     number = np.concatenate([np.full(len(host), n) for n, host in enumerate(hosts)])
     points = np.array([point for host in hosts for point in host])
-    # In which order tasks are told makes no difference.
+    # The order of tasks makes no difference.
     order = np.random.default_rng(1).permutation(len(points))
     return least_returns(number[order], points[order, 0], points[order, 1], len(hosts))
 

@@ -24,7 +24,7 @@ from gridbench.analysis.columns import seconds
 
 THERE = 100.0
 """Seconds from submit to calc-in."""
-#: 1.96 standard errors of the median of five hosts, of which the median absolute deviation is 1 s.
+#: 1.96 standard errors of the median of five hosts, whose median absolute deviation is 1 s.
 DOUBT = 1.96 * 1.2533 * 1.4826 / math.sqrt(5)
 
 
@@ -288,7 +288,7 @@ def test_one_host_that_the_engine_knows_stays_as_it_is_among_others() -> None:
 
 
 def test_the_return_of_a_host_with_one_task_may_be_as_late_as_nearly_all_others() -> None:
-    # With 95 % it is among the lowest 95 % of others, of which there are six.
+    # With 95 % it is among the lowest 95 % of the six others.
     rows = [*_several([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]), *_several([0.0, 0.1], "b"), _task("c", 0.0)]
     a, b, c = offsets(timelines.table_of(rows))
     assert [one.between for one in (a, b, c)] == pytest.approx([0.2, 0.4, 0.5])

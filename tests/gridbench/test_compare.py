@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from gridbench.compare.document import document_of, headline, notices
-from gridbench.compare.execution import execute
+from gridbench.compare.experiment import execute
 from gridbench.compare.figures import CommandComparison, compare_commands, precise
 from gridbench.compare.record import FORM, Command, Execution, commands_of, needs_shell
 from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.pages.render import page
+from gridbench.process.children import Leftovers
 from gridbench.process.interrupt import Stopped
-from gridbench.process.leftovers import Leftovers
 from gridbench.result_kind import write_report
 from running import PROGRAM, Run, alive, until
 
@@ -252,16 +252,18 @@ def test_several_commands_are_ranked() -> None:
 
 
 def test_commands_are_named_by_their_parameters() -> None:
-    def told(*lines: str) -> str:
+    def describe(*lines: str) -> str:
         commands = commands_of(lines, (), {"n": ("1", "2")})
         walls = {one.name: times(float(number + 1)) for number, one in enumerate(commands)}
         found = compare_commands(commands, runs(walls))
         assert found is not None
         return headline(found)
 
-    assert told("/bin/solve -n {n}").startswith("“n=1” is 2.00 times as fast as “n=2”")
-    assert told("solve {n}", "old {n}").startswith("“solve, n=1” is 2.00 times as fast as “solve")
-    assert told("solve {n}", "solve -x {n}").startswith("“solve 1” is 2.00 times as fast as")
+    assert describe("/bin/solve -n {n}").startswith("“n=1” is 2.00 times as fast as “n=2”")
+    assert describe("solve {n}", "old {n}").startswith(
+        "“solve, n=1” is 2.00 times as fast as “solve"
+    )
+    assert describe("solve {n}", "solve -x {n}").startswith("“solve 1” is 2.00 times as fast as")
 
 
 def test_only_complete_rounds_count() -> None:
@@ -364,7 +366,7 @@ def test_a_failure_ends_the_comparison(gridbench: Run) -> None:
     assert "`exit 5` ended with exit status 5 (--prepare)" in prepared.stderr
 
 
-def test_what_is_not_there_is_told(gridbench: Run) -> None:
+def test_what_is_not_there_is_reported(gridbench: Run) -> None:
     done = gridbench("compare", "true", "no-such-program", "--accept-load")
     assert done.returncode == 2
     assert "gridbench: error: there is no program `no-such-program`\nhint: " in done.stderr

@@ -79,7 +79,7 @@ def test_a_curve_keeps_its_tails_and_leaves_out_some_of_its_middle():
     values, share = Distribution(np.arange(1.0, 1001.0)).curve(100)
     assert values[:25].tolist() == list(range(1, 26))
     assert values[-25:].tolist() == list(range(976, 1001))
-    # Between them it goes on in even steps.
+    # Between them it continues in even steps.
     assert values[25:-25] == pytest.approx(np.linspace(26, 975, 50), abs=0.5)
     assert len(values) == 100
     assert share == pytest.approx(values / 1000)
@@ -94,7 +94,7 @@ def test_each_slice_keeps_its_first_lowest_highest_and_last_step():
     assert thin.running.tolist() == [1, 3, 0, 1, 4, 5, 0]
     assert thinned(steps, 12) is steps
     assert thinned(steps, 11) is not steps
-    # However few are asked for, there is one slice.
+    # However few are requested, there is one slice.
     assert thinned(steps, 1).time.tolist() == [0, 4, 7, 11]
     # Slices are as long as each other in time, however many steps they have.
     crowded = Concurrency(np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 40.0]), running)

@@ -1,4 +1,4 @@
-"""Listeners go on after a shortage."""
+"""Listeners continue after a shortage."""
 
 from __future__ import annotations
 

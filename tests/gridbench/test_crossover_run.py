@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from crossover_results import MB
+from gridbench.datagrid.crossover.experiment import ComputeSide, GridSide, plans_of, sharing_of
 from gridbench.datagrid.crossover.options import CrossoverParameters
 from gridbench.datagrid.crossover.record import FORM, PlannedSharing
-from gridbench.datagrid.crossover.sides import ComputeSide, GridSide, plans_of, sharing_of
 from gridbench.datagrid.record import DataGridCase, Loading, TaskTimeline
 from gridbench.errors import InputError
+from gridbench.process.children import Leftovers
 from gridbench.process.interrupt import Stopped
-from gridbench.process.leftovers import Leftovers
 from running import Run
 
 
@@ -68,7 +68,7 @@ def test_data_that_does_not_fit_into_memory_is_left_out(
     assert math.isclose(found.seconds, 0.0)
 
 
-def test_an_engine_that_has_no_workers_is_told_as_failed(
+def test_an_engine_that_has_no_workers_is_reported_as_failed(
     tmp_path: Path, leftovers: Leftovers
 ) -> None:
     # The null engine does all tasks itself, as one worker, however long they are.
@@ -180,7 +180,7 @@ def test_a_second_round_begins_with_the_compute_grid_again(gridbench: Run, tmp_p
     ] * 2
 
 
-def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: Path) -> None:
+def test_the_command_measures_both_sides_and_continues(gridbench: Run, tmp_path: Path) -> None:
     command = (
         "data",
         "crossover",
@@ -226,7 +226,7 @@ def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: P
         (("--case-limit", "-1s"), "--case-limit: must be from 0.001 s to"),
     ],
 )
-def test_bad_input_is_told_before_anything_is_measured(
+def test_bad_input_is_reported_before_anything_is_measured(
     refused: Run, tmp_path: Path, options: tuple[str, ...], told: str
 ) -> None:
     done = refused("data", "crossover", *options, "--accept-load")

@@ -344,7 +344,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_what_is_built_runs_and_is_built_anew_when_sources_change(
+def test_what_is_built_runs_and_is_built_again_when_sources_change(
     place: Path, copied: Path
 ) -> None:
     engine = find_engine(ENGINE)
@@ -387,7 +387,7 @@ def has_class(engine: DataGridEngine, name: str) -> bool:
     return done.returncode == 0
 
 
-def test_a_killed_build_is_told_and_repaired_by_one_of_two(
+def test_a_killed_build_is_reported_and_repaired_by_one_of_two(
     engines: Run, place: Path, environment: dict[str, str]
 ) -> None:
     def start() -> subprocess.Popen[str]:
@@ -402,7 +402,7 @@ def test_a_killed_build_is_told_and_repaired_by_one_of_two(
         (working,) = psutil.Process(first.pid).children()
         working.suspend()  # it shall not be ready before it is looked at
         first.send_signal(signal.SIGKILL)
-    # What it has started goes on, and nobody else may begin.
+    # What it has started continues, and nobody else may begin.
     assert "being installed or removed by another process" in engines().stdout
     working.kill()
     until(lambda: " half installed " in line_of(engines))

@@ -22,8 +22,7 @@ from datagrid_cases import (
     windows_of,
     write_folder,
 )
-from gridbench.datagrid.cases import repeats_of
-from gridbench.datagrid.comparisons import compared_loops, fitted, sweeps_of
+from gridbench.datagrid.cases import compared_loops, fitted, repeats_of, sweeps_of
 from gridbench.datagrid.figures import (
     correctness,
     figures_of,

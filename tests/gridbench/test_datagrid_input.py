@@ -79,7 +79,7 @@ def test_only_some_parameters_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_limit_holds_and_is_told(name: str) -> None:
+def test_every_limit_holds_and_is_reported(name: str) -> None:
     low, high = LIMITS[name]
     whole = name not in REALS
     for value in (low - 1, high + 1, -(10**300), 1e300):
@@ -236,7 +236,7 @@ Ask = Callable[..., DataGridWork]
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """What is asked for by words behind `gridbench data`; none of it is run."""
+    """What is requested by words behind `gridbench data`; none of it is run."""
     found: list[DataGridWork] = []
 
     def instead(one: DataGridExperiment, *_: object, dry_run: bool) -> None:
@@ -275,7 +275,7 @@ def test_a_setup_file_needs_no_command(ask: Ask) -> None:
     assert ask(SETUP, "--engine", "embedded") == named
 
 
-def test_every_option_is_asked_for(ask: Ask, tmp_path: Path) -> None:
+def test_every_option_is_requested(ask: Ask, tmp_path: Path) -> None:
     found = ask(
         SETUP, "--engine", "null", "--engine", "embedded", "--open", "1000,2e3", "--open", "50%",
         "--updates", "atomic", "--warm", "1", "--processes", "2", "--member-memory", "300MB",
@@ -333,7 +333,7 @@ def test_members_to_kill_are_in_order(ask: Ask, tmp_path: Path) -> None:
     assert len(ask(SETUP, "--engine", str(engine), "--engine", str(engine.parent)).engines) == 1
 
 
-def test_scenarios_are_asked_for(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scenarios_are_requested(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gridbench.datagrid.experiment.available_memory", lambda: 1 << 40)
     found = ask("scenario", "3", "1", "--full")
     assert found.name == "data-scenario-3-1"
@@ -368,7 +368,7 @@ def test_scenarios_fit_into_what_memory_there_is(
     assert all(not one.scaled for one in full.workloads)
 
 
-def test_workloads_of_ycsb_are_asked_for(ask: Ask) -> None:
+def test_workloads_of_ycsb_are_requested(ask: Ask) -> None:
     found = ask("ycsb", "A", "f", "--records", "500", "--clients", "1,2")
     assert found.name == "data-ycsb-af"
     assert [(one.label, one.parameters.nnodes) for one in found.workloads] == [
@@ -411,7 +411,7 @@ def test_workloads_of_ycsb_are_asked_for(ask: Ask) -> None:
         (("ycsb", "g"), "unknown workload of YCSB `g`"),
     ],
 )
-def test_what_cannot_be_meant_is_told(ask: Ask, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_reported(ask: Ask, words: tuple[str, ...], told: str) -> None:
     with pytest.raises(InputError) as caught:
         ask(*words)
     assert told in str(caught.value)
@@ -428,7 +428,7 @@ def test_what_cannot_be_meant_is_told(ask: Ask, words: tuple[str, ...], told: st
         ("scenario", "1", "--tasks-per-client", "0"), ("run", "--members", "3"),
     ],
 )  # fmt: skip
-def test_words_that_are_no_options_are_told(ask: Ask, words: tuple[str, ...]) -> None:
+def test_words_that_are_no_options_are_reported(ask: Ask, words: tuple[str, ...]) -> None:
     with pytest.raises((click.UsageError, InputError)):
         ask(*words)
 

@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 
 from gridbench.datagrid.engine import MB, DataGridEngine, DataGridManifest
 from gridbench.datagrid.experiment import check_memory
-from gridbench.datagrid.memory import capacity, copies, machine_need, need_of
 from gridbench.datagrid.options import DataGridParameters
 from gridbench.datagrid.plan import (
     LEAST_MEMORY,
     MOST_MEMORY,
     DataGridOrder,
     DataGridWork,
+    capacity,
+    copies,
     default_member_memory,
+    machine_need,
+    need_of,
 )
 from gridbench.datagrid.presets import MIXES
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters
@@ -203,7 +206,7 @@ def test_what_fits_is_not_refused() -> None:
     check_memory(work(PLAIN, MAP))
 
 
-def test_objects_beyond_the_memory_of_members_are_told() -> None:
+def test_objects_beyond_the_memory_of_members_are_reported() -> None:
     large = replace(PLAIN, nobjects=10_000_000, object_size=1.0)
     with pytest.raises(InputError) as caught:
         check_memory(work(large))
@@ -231,7 +234,7 @@ def test_those_that_are_left_may_be_too_few() -> None:
         check_memory(work(large, kill=(0, 3)))
 
 
-def test_members_beyond_the_memory_of_the_machine_are_told() -> None:
+def test_members_beyond_the_memory_of_the_machine_are_reported() -> None:
     with pytest.raises(InputError) as caught:
         check_memory(work(PLAIN, member_memory=8 * GB))
     assert "4 members of 8 GB and 2 client processes would need 32." in caught.value.what
@@ -244,7 +247,7 @@ def test_members_beyond_the_memory_of_the_machine_are_told() -> None:
         check_memory(work(PLAIN, member_memory=8 * GB, where=HostChoice(emulated="ssh")))
 
 
-def test_clients_beyond_the_memory_of_the_machine_are_told() -> None:
+def test_clients_beyond_the_memory_of_the_machine_are_reported() -> None:
     many = replace(PLAIN, nnodes=1000, object_size=10_240.0, nobjects=10)
     with pytest.raises(InputError, match="Map: 1 client process would need"):
         check_memory(work(many, MAP))

@@ -136,7 +136,7 @@ def test_a_map_in_the_process_of_its_clients_has_one_process() -> None:
 # ---- What an engine cannot have
 
 
-def test_more_backups_than_a_data_grid_keeps_are_told() -> None:
+def test_more_backups_than_a_data_grid_keeps_are_reported() -> None:
     one = engine("cluster", most_backups=1)
     assert not plan_of(work(engines=[one], backups=1)).skipped
     with pytest.raises(InputError, match="Cluster keeps 1 backup of an object at most"):
@@ -179,7 +179,7 @@ def test_a_map_without_members_starts_no_cluster_and_none_can_be_killed() -> Non
     maps = [engine("map", members=False, least_members=3)]
     found = wanted_of(*with_members(1, 4), engines=maps)
     assert {one.cluster for one in found} == {("map", 0)}
-    assert "map, 0 members, 4 clients" in found[0].told()
+    assert "map, 0 members, 4 clients" in found[0].describe()
     with pytest.raises(InputError, match="has no members that could be killed"):
         plan_of(work(engines=maps, kill=(0,)))
 
@@ -253,7 +253,7 @@ def test_what_other_programs_disturbed_is_measured_again() -> None:
     cases += [case_of(known, load={"judgement": "undisturbed"}), case_of(other, load=disturbed)]
     assert missing(found, cases) == [closed, other]
     assert measured_disturbed(cases) == {closed.identity, other.identity}
-    # Who accepts that others use the machine need not measure for ever.
+    # Who accepts that others use the machine need not measure forever.
     assert missing(found, cases, accepted=True) == []
     # Half of what the undisturbed loop did is another rate; and what failed last is missing.
     cases.append(case_of(closed, operations=900, seconds=1.0))
@@ -319,13 +319,13 @@ def test_the_rate_of_a_share_is_a_rate_and_stays_the_same(
     assert with_rate(part, [case, case_of(known)]) == known
 
 
-def test_a_case_is_told_in_words() -> None:
+def test_a_case_is_reported_in_words() -> None:
     closed, fixed, half = wanted_of(
         DataGridWorkload(parameters=SMALL, label="read"), updates="atomic", kill=(0, 2),
         offered=(Offered(rate=1500.0), Offered(share=0.5)),
     )  # fmt: skip
     told = "grid, read, 3 members, 4 clients, 8 tasks of 20 operations, 1 KB"
     end = "atomic updates, members 0 and 2 killed"
-    assert closed.told() == f"{told}, {end}"
-    assert fixed.told() == f"{told}, open loop, 1,500 operations/s, {end}"
-    assert half.told() == f"{told}, open loop, 0.5 of the closed one's throughput, {end}"
+    assert closed.describe() == f"{told}, {end}"
+    assert fixed.describe() == f"{told}, open loop, 1,500 operations/s, {end}"
+    assert half.describe() == f"{told}, open loop, 0.5 of the closed one's throughput, {end}"

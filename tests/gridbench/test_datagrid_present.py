@@ -24,8 +24,7 @@ from datagrid_cases import (
     write_folder,
 )
 from golden import same_as_golden
-from gridbench.datagrid.cases import repeats_of
-from gridbench.datagrid.comparisons import sweeps_of
+from gridbench.datagrid.cases import repeats_of, sweeps_of
 from gridbench.datagrid.conclusions import clients_part, headline, notices, races
 from gridbench.datagrid.document import document_of
 from gridbench.datagrid.plots import (
@@ -38,6 +37,7 @@ from gridbench.datagrid.plots import (
     throughput_chart,
 )
 from gridbench.datagrid.record import DataGridCase, MemberUse, OperationCounts, WarmUp
+from gridbench.datagrid.result_kind import DATA_GRIDS
 from gridbench.datagrid.tables import (
     cases_table,
     fits_table,
@@ -49,14 +49,13 @@ from gridbench.datagrid.tables import (
 )
 from gridbench.errors import InputError
 from gridbench.formats import amount
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import markdown
 from gridbench.pages.render import page
 from gridbench.pages.table import Table
 from gridbench.pages.terminal import print_document
 from gridbench.published.figures import data_grid_slides
 from gridbench.result_kind import Measure, kind_of, write_report
-from gridbench.results.compare import compared
-from gridbench.results.table import measures_of
+from gridbench.results.table import compared, measures_of
 from running import Run
 
 ESCAPED = "&lt;script&gt;document.title=&#39;broken&#39;&lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"
@@ -178,7 +177,7 @@ def test_the_race_is_of_the_case_that_most_have() -> None:
     assert race[0].case.parameters["NNodes"] == 10
 
 
-def test_whether_the_data_are_right_is_told() -> None:
+def test_whether_the_data_are_right_is_reported() -> None:
     assert "All values, objects and updates were correct in the case." in said(four())
     checked = four().checked
     assert checked is not None
@@ -246,7 +245,7 @@ def test_times_are_those_of_as_many_operations_as_the_slides_have() -> None:
     assert "another number" not in other.about
 
 
-def test_a_constant_below_nothing_is_told_with_its_sign() -> None:
+def test_a_constant_below_nothing_is_reported_with_its_sign() -> None:
     cases = [
         replace(case, tasks=replace(case.tasks, began=(0.0,) * 10, ended=(time,) * 10))
         for size, time in ((1024, 0.9), (2048, 1.9))
@@ -255,13 +254,13 @@ def test_a_constant_below_nothing_is_told_with_its_sign() -> None:
     assert "100 updates take 1.00 s/MB × size - 100 ms (Hazelcast);" in said(*cases)
 
 
-def test_without_members_none_are_told() -> None:
+def test_without_members_none_are_reported() -> None:
     alone = replace(four(), members=())
     assert "3 members" not in said(alone)
     assert texts(cases_table(repeats_of([alone])))[0][4] == "–"
 
 
-def test_contention_and_data_nodes_are_told() -> None:
+def test_contention_and_data_nodes_are_reported() -> None:
     cases = campaign(["hazelcast"], 1)
     assert re.search(
         r"On 1 member, a task of reads takes [78]\.\d+× \(Hazelcast\) as long as on 8 members\.",
@@ -279,7 +278,7 @@ def test_contention_and_data_nodes_are_told() -> None:
     assert texts(times)[0][:2] == ["Hazelcast", "read × 1,000"]
 
 
-def test_a_kill_is_told_with_what_was_lost() -> None:
+def test_a_kill_is_reported_with_what_was_lost() -> None:
     windows = [100] * 10 + [0] * 5 + [100] * 15
     case = killed(windows, errors={"gone": 4, "late": 1})
     assert (
@@ -341,7 +340,7 @@ def test_the_part_of_the_clients_is_bounded_by_the_shortest_latency_of_each_data
     assert clients_part([]) == ""
 
 
-def test_nothing_measured_is_told_so() -> None:
+def test_nothing_measured_is_reported_so() -> None:
     assert headline([]) == ["No case was measured yet."]
     assert notices([]) == []
     assert written() == "No case was measured yet.\n"
@@ -477,7 +476,7 @@ def test_every_text_from_outside_is_escaped() -> None:
 
 
 def test_cases_without_an_operation_can_be_shown() -> None:
-    """A mix of which nothing succeeded."""
+    """A mix without a success."""
     empty = replace(four(), latencies=(), counts=OperationCounts(), label="ycsb-e", seconds=1.0)
     assert "does 0 operations/s, in operations of YCSB E" in said(empty)
     assert render(empty)
@@ -508,7 +507,7 @@ def test_measures_for_comparisons(tmp_path: Path) -> None:
         tmp_path / "out", [four(), replace(made(size=100), load=DISTURBED), killed([100] * 30)]
     )
     kind = kind_of([folder])
-    assert kind.__name__ == "gridbench.datagrid.result_kind"  # type: ignore[attr-defined]
+    assert kind is DATA_GRIDS
     found = measures_of(folder)
     case = "read, 1 KB, 2 clients, 3 members"
     assert found["hazelcast", f"{case}: throughput"] == Measure((20.0,), "operations/s", "more")
@@ -519,7 +518,7 @@ def test_measures_for_comparisons(tmp_path: Path) -> None:
     assert not any("100 KB" in what for _, what in found)
 
 
-def test_results_of_which_none_counts_say_what_is_missing(gridbench: Run, tmp_path: Path) -> None:
+def test_results_without_a_valid_run_say_what_is_missing(gridbench: Run, tmp_path: Path) -> None:
     risen = replace(four(), repeat=1, windows=windows_of(0.1, (2,) * 10 + (9,) * 10, (0,) * 20))
     cold = replace(four(), repeat=2, warm_up=WarmUp(seconds=1.0, steady=False, operations=9))
     cases = [replace(four(), load=DISTURBED), risen, cold, replace(four(), repeat=3, warm_up=None)]
@@ -528,7 +527,7 @@ def test_results_of_which_none_counts_say_what_is_missing(gridbench: Run, tmp_pa
     with pytest.raises(InputError) as caught:
         measures_of(folder)
     assert caught.value.what == (
-        "has no run that is valid, and so nothing to compare: of 5 runs, 2 not steady,"
+        "has no case that counts, and so nothing to compare: of 5 cases, 2 not steady,"
         " 1 disturbed by other programs, 1 without warm-up, 1 failed"
     )
     assert "--rounds" in caught.value.remedy
@@ -539,7 +538,7 @@ def test_results_of_which_none_counts_say_what_is_missing(gridbench: Run, tmp_pa
     assert done.returncode == 2
     said = " ".join(done.stderr.split())
     assert "before" in said
-    assert "of 5 runs, 2 not steady" in said
+    assert "of 5 cases, 2 not steady" in said
     assert "in common" not in said
 
 

@@ -59,7 +59,7 @@ def test_a_case_has_one_operation_and_clients_have_objects_of_their_own(number: 
         assert own.nobjects == (0 if case.label == "insert" else own.nnodes * own.nrepeats)
 
 
-def test_what_is_chosen_otherwise_is_told() -> None:
+def test_what_is_chosen_otherwise_is_reported() -> None:
     choice = DataGridScale(
         members=(3, 8),
         clients=(10, 20),
@@ -80,7 +80,7 @@ def test_what_is_chosen_otherwise_is_told() -> None:
         if own.object_size == 0.5:
             expected["ObjectSize"] = "1 KB, 100 KB, 1 MB or 10 MB"
         assert case.scaled == expected
-    told = scenario(1, choice, None)[-1].scaled_told()
+    told = scenario(1, choice, None)[-1].scaled_text()
     assert "ObjectSize is 512 B in place of 1 KB, 100 KB, 1 MB or 10 MB" in told
     assert "NRepeats is 10 in place of 100" in told
 
@@ -208,7 +208,7 @@ def test_the_first_look_is_short_and_does_all_three_operations() -> None:
 def test_a_case_is_called_before_it_is_run_as_reports_call_it() -> None:
     scenarios = [one for number in (1, 2, 3) for one in scenario(number, DataGridScale(), None)]
     for one in (*scenarios, *ycsb("d", DataGridScale())):
-        told = one.told().removeprefix(f"scenario {one.scenario}, ").split(", ")[0]
+        told = one.describe().removeprefix(f"scenario {one.scenario}, ").split(", ")[0]
         assert told == label_shown(one.label)
         assert told in ("read", "update", "insert", "YCSB D")
     assert {one.label for one in scenarios} <= set(OPERATIONS)

@@ -1,4 +1,4 @@
-"""How long members and clients are waited for, and what comes of a host that is lost."""
+"""How long members and clients are waited for, and the loss of a host."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_member_keeps_within_its_memory(percent: int) -> None:
         assert heap + data + (140 << 20) == memory
 
 
-def test_a_host_that_is_lost_before_members_are_started_is_told() -> None:
+def test_a_host_that_is_lost_before_members_are_started_is_reported() -> None:
     host = Host()
     processes = processes_on(host)
     host.lost = True

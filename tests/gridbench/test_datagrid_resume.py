@@ -1,4 +1,4 @@
-"""Adding to a folder of cases of data grids: what may stand in it, and what is said if not."""
+"""Adding to a folder of cases of data grids: what may be in it, and the error if not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_another_data_grid_can_be_added(folder: Path) -> None:
     assert [one.engine for one in cases] == ["hazelcast", "redis"]
     assert cases[1].stated == {"version": "1.2", "settings": "as it comes"}
     assert found.options == OPTIONS
-    # And so it goes on with both.
+    # And so it continues with both.
     both = [engine("redis"), engine("hazelcast")]
     file = open_folder(folder, header(), both, fresh=False)
     assert len(file.records) == 2

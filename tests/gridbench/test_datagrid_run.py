@@ -110,24 +110,26 @@ def test_the_first_look_needs_no_cluster(gridbench: Run, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("engine", REAL)
-def test_a_data_grid_keeps_all_data(
-    gridbench: Run, tmp_path: Path, setup: Path, engine: str
-) -> None:
+def test_a_data_grid_keeps_all_data(gridbench: Run, tmp_path: Path, engine: str) -> None:
+    # The fewest that keep copies; three are those of the test on hosts.
+    members = MEMBERS if engine == "redis" else 2
+    setup = write(tmp_path / "setup.xml", members=members)
     options = ("--engine", engine, "--warm", "0.2", "--out", "out", "--accept-load")
     well(gridbench("data", str(setup), *options))
     (case,) = cases(tmp_path / "out")
     right(case)
-    assert len(case.members) == MEMBERS
+    assert len(case.members) == members
     stored = 3 * 8 * 25 + 3
     assert sum(member.entries for member in case.members) == stored
     assert all(member.memory > 10 << 20 for member in case.members if engine != "redis")
-    assert all(member.entries > stored / MEMBERS / 3 for member in case.members)
+    assert all(member.entries > stored / members / 3 for member in case.members)
 
 
 def large_and_small(gridbench: Run, folder: Path, engine: str) -> tuple[DataGridCase, DataGridCase]:
     """Cases with 400 objects of 100 KB and of 1 KB, one after the other on one cluster."""
     options = ("--engine", engine, "--warm", "0.2", "--out", "out", "--accept-load")
-    grid = ("--members", "3", "--clients", "2", "--object-sizes", "100KB,1KB")
+    members = "3" if engine == "redis" else "2"  # the fewest that keep copies
+    grid = ("--members", members, "--clients", "1", "--object-sizes", "100KB,1KB")
     words = ("--records", "400", "--operations", "10", "--member-memory", "320MB")
     well(gridbench("data", "ycsb", "c", *grid, *words, *options))
     large, small = cases(folder / "out")
@@ -170,7 +172,7 @@ def test_the_loss_of_a_member_loses_no_data(gridbench: Run, tmp_path: Path, engi
 
 
 @pytest.mark.datagrids
-def test_two_members_at_once_are_told_as_they_are(gridbench: Run, tmp_path: Path) -> None:
+def test_two_members_at_once_are_reported_as_they_are(gridbench: Run, tmp_path: Path) -> None:
     setup = write(tmp_path / "setup.xml", tasks=40, repeats=50, members=4)
     options = ("--engine", "hazelcast", "--warm", "0.2", "--out", "out", "--accept-load")
     gridbench("data", str(setup), *options, "--kill-node", "1,2")
@@ -221,7 +223,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_member_outlives_its_benchmark(tmp_path: Path, number: signal.Signals) -> None:
-    setup = write(tmp_path / "setup.xml", tasks=4, repeats=1)
+    setup = write(tmp_path / "setup.xml", members=1, tasks=4, repeats=1)
     text = setup.read_text().replace(
         "</DataGridSetup>", "<SleepTime>300</SleepTime></DataGridSetup>"
     )
@@ -229,7 +231,7 @@ def test_no_member_outlives_its_benchmark(tmp_path: Path, number: signal.Signals
     options = ("--engine", "hazelcast", "--no-warm", "--out", "out", "--accept-load")
     process = start(tmp_path, str(setup), *options)
     try:
-        until(lambda: len(of_ours()) == MEMBERS + min(4, len(os.sched_getaffinity(0))))
+        until(lambda: len(of_ours()) == 1 + min(4, len(os.sched_getaffinity(0))))
         ours = of_ours()
         process.send_signal(number)
         output, _ = process.communicate(timeout=DEADLINE)
@@ -264,7 +266,7 @@ public final class Hanging implements DataGrid {
 """
 
 
-def test_members_that_do_not_come_are_told_with_their_log(
+def test_members_that_do_not_come_are_reported_with_their_log(
     gridbench: Run, tmp_path: Path, setup: Path
 ) -> None:
     (tmp_path / "Hanging.java").write_text(HANGING)
@@ -294,7 +296,9 @@ def test_no_java(gridbench: Run, setup: Path, tmp_path: Path) -> None:
     assert "install" in done.stderr
 
 
-def test_data_that_do_not_fit_are_told_before(gridbench: Run, tmp_path: Path, setup: Path) -> None:
+def test_data_that_do_not_fit_are_reported_before(
+    gridbench: Run, tmp_path: Path, setup: Path
+) -> None:
     text = setup.read_text().replace("<ObjectSize>1<", "<ObjectSize>102400<")
     setup.write_text(text)
     done = gridbench("data", str(setup), "--engine", "hazelcast", "--out", "out", "--accept-load")

@@ -122,7 +122,7 @@ def test_all_missing_tags_are_named(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_limit_is_told_with_its_line(path: Path, name: str) -> None:
+def test_every_limit_is_reported_with_its_line(path: Path, name: str) -> None:
     number = 2 + list(NAMES).index(name)
     assert LINES[number - 1].startswith(f"<{name}>")
     low, high = LIMITS[name]
@@ -203,7 +203,7 @@ def test_a_truncated_file_is_refused(path: Path, end: int) -> None:
     assert "is not well-formed XML" in refused(path, SAMPLE[:end]).what
 
 
-def test_what_does_not_go_together_is_told(path: Path) -> None:
+def test_what_does_not_go_together_is_reported(path: Path) -> None:
     error = refused(path, with_line(9, "<NObjects>0</NObjects>"))
     assert "NObjects is 0, and tasks are to read or update objects" in error.what
 

@@ -23,7 +23,7 @@ BLOCKS = (1, 2, 3, 4, 6, 10, 15, 25)
 
 
 def brute(model: PipelineModel, work: DivisibleWork, limit: float) -> tuple[int | None, int | None]:
-    """The fewest cores with which it is expected to end in time, and of which the interval is."""
+    """The fewest cores with which it is expected to end in time, and those whose interval does."""
     splits = [(cores, cores * blocks) for cores in range(1, work.cores + 1) for blocks in BLOCKS]
     expected = {split: predict(model, work, split[1], split[0]) for split in splits}
     likely = [cores for (cores, _), one in expected.items() if one.total <= limit]
@@ -98,7 +98,7 @@ def test_the_advice_is_of_the_cores_that_end_in_time(model: PipelineModel) -> No
     assert f"on {advice.split.cores} of the 16 cores" in second
 
 
-def test_what_is_likely_only_is_told_as_that(model: PipelineModel) -> None:
+def test_what_is_likely_only_is_reported_as_that(model: PipelineModel) -> None:
     unsure = replace(model, fit=replace(model.fit, spread=2.0))
     limit = 0.25
     advice = advise(unsure, WORK, limit=limit)
@@ -110,10 +110,12 @@ def test_what_is_likely_only_is_told_as_that(model: PipelineModel) -> None:
     assert "with no number of cores up to 16 do 19 of 20 runs" in told
 
 
-def test_what_limits_is_told_where_no_number_of_cores_is_enough(model: PipelineModel) -> None:
+def test_the_bottleneck_is_reported_where_no_number_of_cores_is_enough(
+    model: PipelineModel,
+) -> None:
     told = sentences(advise(model, DivisibleWork(seconds=0.1, cores=16), limit=0.02))[0]
     assert "With no number of cores up to 16 does the work end within 0.02 s" in told
-    assert "what limits then is starting workers" in told
+    assert "the bottleneck then is starting workers" in told
 
 
 def test_one_core_may_be_enough(model: PipelineModel) -> None:

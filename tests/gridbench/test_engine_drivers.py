@@ -15,6 +15,8 @@ import psutil
 import pyarrow.compute as pc
 import pytest
 
+import linking
+from gridbench.ensemble.record import FORM
 from gridbench.run.journal import JOURNAL
 from gridbench.run.load import load_run
 from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run, alive, until, went_well
@@ -36,17 +38,19 @@ ENGINES = [
 def test_tasks_get_their_data_and_give_their_output(
     gridbench: Run, make_setup: MakeSetup, tmp_path: Path, engine: str
 ) -> None:
-    setup = make_setup(tasks=20, nodes=2, sleep=0.05, task_kb=100, shared_kb=300, write_kb=3.5)
+    # Some start a batch job for each task, and once more to check its bytes.
+    tasks = 6 if engine.endswith(("-jobs", "-array")) else 20
+    setup = make_setup(tasks=tasks, nodes=2, sleep=0.05, task_kb=100, shared_kb=300, write_kb=3.5)
     options = ("--engine", engine, "--start", "warm", "--out", "out")
     done = gridbench("run", setup, *options, timeout=DEADLINE)
     assert done.returncode == 0, done.stderr
     record, table = load_run(tmp_path / "out")
     assert went_well(record)
-    assert record["check"] == {"wanted": True, "tasks": 20, "wrong": 0}
+    assert record["check"] == {"wanted": True, "tasks": tasks, "wrong": 0}
     assert record["left_behind"] == []
     assert record["engine"]["name"] == engine
     assert record["engine"]["version"]
-    assert sorted(table.column("tid").to_pylist()) == list(range(1, 21))
+    assert sorted(table.column("tid").to_pylist()) == list(range(1, tasks + 1))
     assert set(table.column("status").to_pylist()) == {"ok"}
     assert set(table.column("bytes_in").to_pylist()) == {100 * 1024}
     assert set(table.column("bytes_shared").to_pylist()) == {300 * 1024}
@@ -87,3 +91,19 @@ def test_an_interrupt_ends_all_that_the_engine_has_started(
     # The interrupt may meet a task that is just being submitted: that one has failed.
     ended = table.filter(pc.equal(table.column("status"), "ok"))
     assert sorted(ended.column("tid").to_pylist()) == [1, 2]
+
+
+@pytest.mark.skipif(bool(linking.why_not()), reason=linking.why_not())
+@pytest.mark.parametrize("engine", ["dask", "hyperqueue", "mpi", "parsl"])
+def test_workers_are_in_a_network_namespace(gridbench: Run, tmp_path: Path, engine: str) -> None:
+    ran = gridbench(
+        "ensemble", "--layouts", "presto3", "--processors", "2", "--samples", "2", "--time-scale",
+        "0.01", "--batch-systems", "none", "--engines", engine, "--accept-load", "--out", "out",
+        timeout=DEADLINE,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    (run,) = FORM.read(tmp_path / "out")[1]
+    assert (len(run.rows), run.wrong) == (4, 0)
+    # Arguments and results pass the link, which delays them.
+    assert min(row.started - row.submitted for row in run.rows) >= 1.5e-3
+    assert min(row.ended - row.computed for row in run.rows) >= 1.5e-3

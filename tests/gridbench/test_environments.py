@@ -184,7 +184,7 @@ def test_names_that_cannot_be_installed(
     assert not place.exists()
 
 
-def test_a_killed_installation_is_told_and_repaired_by_one_of_two(
+def test_a_killed_installation_is_reported_and_repaired_by_one_of_two(
     gridbench: Run, place: Path, environment: dict[str, str]
 ) -> None:
     def start() -> subprocess.Popen[str]:
@@ -195,9 +195,9 @@ def test_a_killed_installation_is_told_and_repaired_by_one_of_two(
         assert first.stdout is not None
         until(lambda: "installing" in first.stdout.readline())
         until(lambda: psutil.Process(first.pid).children())
-        working = psutil.Process(first.pid).children()
+        working = psutil.Process(first.pid).children(recursive=True)
         first.send_signal(signal.SIGKILL)
-    # What it has started goes on, and nobody else may begin.
+    # What it has started continues, and nobody else may begin.
     assert "being installed or removed by another process" in gridbench("engines").stdout
     for process in working:
         process.kill()

@@ -30,7 +30,7 @@ class PlannedSquare(PlannedCase):
     number: int
     repeat: int = 0
 
-    def told(self) -> str:
+    def describe(self) -> str:
         return f"{self.number} squared"
 
 

@@ -127,7 +127,7 @@ def test_numbers_have_as_many_digits_as_the_rule_says(
     shown = [show(mantissa * 10.0**power) for mantissa in (1, 1.2345678, 9.87654321, 9.9996)
              for power in range(-4, 4)]  # fmt: skip
     assert max(map(significant, shown)) == most
-    page = (REPOSITORY / "docs" / "contributing.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "style.md").read_text(encoding="utf-8")
     assert RULE in " ".join(page.split())
 
 
@@ -154,9 +154,9 @@ FOR_PROGRAMS = {
     "schema.py": "a default as users would type it",
     "simulate/command.py": "options of a case of many, to be read as if they were typed",
     "simulate/timeline.py": "the name of a file",
-    "tasklog.py": "a stamp as it stands in the log, to be found there",
+    "tasklog.py": "a stamp as it is in the log, to be found there",
     "tasklog_writer.py": "the task log",
-    "workload/task_times.py": "a list of times, and the command that makes it again",
+    "workload/workload.py": "a list of times, and the command that makes it again",
 }
 
 

@@ -21,7 +21,7 @@ from gridbench.engines.base import Description
 from gridbench.engines.environments import MARKER, Environment
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.registry import find_engine
-from gridbench.process.leftovers import Leftovers
+from gridbench.process.children import Leftovers
 from gridbench.run.client import Plan
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
@@ -89,7 +89,7 @@ def test_one_that_does_not_start_is_given_up(
     assert record_of(tmp_path / "out" / "ahead")["status"] == "complete"
 
 
-def test_an_engine_is_told_how_long_it_may_take(
+def test_an_engine_is_reported_how_long_it_may_take(
     gridbench: Run, make_setup: MakeSetup, faulty: dict[str, str]
 ) -> None:
     setup = make_setup(nodes=3)
@@ -263,7 +263,7 @@ def test_one_that_cannot_be_loaded_is_refused_beforehand(
 
 @pytest.mark.usefixtures("hosted")
 def test_loading_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAULT", "is imported for ever")
+    monkeypatch.setenv("FAULT", "is imported forever")
     client = HostedClient(find_engine(ENGINE), workers=1, warm=False)
     try:
         with pytest.raises(EngineFailure, match=r"loading it has taken more than 0\.5 s"):
@@ -279,7 +279,7 @@ def test_ctrl_c_while_it_is_loaded(
 ) -> None:
     process = subprocess.Popen(
         [*PROGRAM, "run", str(make_setup()), "--engine", ENGINE, "--out", "out"],
-        env=environment | hosted | {"FAULT": "is imported for ever"},
+        env=environment | hosted | {"FAULT": "is imported forever"},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

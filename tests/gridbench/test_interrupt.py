@@ -96,7 +96,7 @@ def test_a_signal_ends_the_run_cleanly(
 
 
 def test_a_second_signal_ends_at_once(running: Running) -> None:
-    # A stopped process gets both signals in one go when it goes on.
+    # A stopped process gets both signals in one go when it continues.
     running.process.send_signal(signal.SIGSTOP)
     running.process.send_signal(signal.SIGINT)
     running.process.send_signal(signal.SIGTERM)
@@ -186,7 +186,7 @@ def test_a_run_cut_off_before_any_result_has_no_rows(
         ("timeline.parquet", None, "holds neither timeline.parquet nor"),
     ],
 )
-def test_a_damaged_folder_is_told(
+def test_a_damaged_folder_is_reported(
     *,
     gridbench: Run,
     make_setup: MakeSetup,
@@ -215,7 +215,7 @@ def test_a_damaged_folder_is_told(
         (3_000_000, "x" * 1000, "it unfolds to more than 1 GiB"),
     ],
 )
-def test_a_small_timeline_that_unfolds_to_a_large_one_is_told(
+def test_a_small_timeline_that_unfolds_to_a_large_one_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, host: str, words: str
 ) -> None:
     monkeypatch.setattr("gridbench.run.load._MOST_BYTES", 1 << 30)

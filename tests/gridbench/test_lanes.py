@@ -87,7 +87,7 @@ def test_tasks_without_stamps_are_in_no_lane():
     assert np.array_equal(assign_lanes(timelines.table_of([])).lane, [])
 
 
-def test_workers_of_several_hosts_are_told_with_their_host():
+def test_workers_of_several_hosts_are_reported_with_their_host():
     row = {"calc_in": 0.0, "calc_out": 1.0}
     apart = [row | {"host": "x", "worker": "1"}, row | {"host": "y", "worker": "2"}]
     assert assign_lanes(timelines.table_of(apart)).names == ("x/1", "y/2")

@@ -205,7 +205,7 @@ def test_what_takes_no_time_at_all_keeps_nothing_busy() -> None:
     assert short.efficiency == 0.8
 
 
-def test_what_is_busy_for_a_moment_alone_is_told_as_well() -> None:
+def test_what_is_busy_for_a_moment_alone_is_reported_as_well() -> None:
     done = simulate(ONE, _system(replace(BARE, submit_cost=0.25)))
     assert _busy(done) == {"the client, submitting": 0.25, "the workers, computing": 10.0}
 
@@ -236,7 +236,7 @@ def test_what_is_busy_for_four_fifths_of_the_time_limits() -> None:
     assert told.startswith("Data: without it the total would be 6.000 s")
 
 
-def test_a_gain_of_more_than_two_hundredths_is_told_and_the_best_of_them() -> None:
+def test_a_gain_of_more_than_two_hundredths_is_reported_and_the_best_of_them() -> None:
     busy = [Use("the link", 6.0, 0.5)]
     gained = [Gain("data", 9.0, 3.0), Gain("start-up", 8.4, 3.6), Gain("throttling", 12.0, 0.0)]
     told = limit(_done(cost=2.0), busy, gained)
@@ -257,7 +257,7 @@ def test_a_run_that_takes_hardly_longer_than_its_tasks_has_no_limit() -> None:
     assert limit(replace(_done(cost=2.5), ideal=12.25), busy, []) != nothing
 
 
-def test_without_runs_that_leave_things_out_start_up_or_the_busiest_is_told() -> None:
+def test_without_runs_that_leave_things_out_start_up_or_the_busiest_is_reported() -> None:
     link = [Use("the link", 5.0, 0.25)]
     told = limit(_done(ready=6.0), link, [])
     assert told == "Start-up: the last worker is there after 6.000 s of 16.00 s."

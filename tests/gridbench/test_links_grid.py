@@ -136,7 +136,7 @@ def test_a_lost_worker_is_replaced_in_its_node(linked: Grid, network: Network) -
     until(lambda: len(workers_of(psutil.Process())) == len(before))
     linked.wait_until_ready(DEADLINE)
     assert [len(workers_in(node)) for node in network.namespaces] == [3, 2]
-    # Nothing else has been started anew.
+    # Nothing else has been started again.
     assert set(workers_of(psutil.Process())) > set(before) - killed
     data = np.arange(9, dtype=np.uint8)
     assert np.array_equal(np.frombuffer(echo(linked, data), np.uint8), data)

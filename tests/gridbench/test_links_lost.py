@@ -1,4 +1,4 @@
-"""Nodes that are lost, or do not come: what becomes of calls, and of the other nodes."""
+"""Nodes that are lost, or do not come: effects on calls and on the other nodes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def set_link(network: Network, node: int, state: str) -> None:
 
 
 @pytest.mark.parametrize("worker", ["python", "native"])
-def test_calls_go_on_while_a_node_is_away_and_it_comes_back(worker: Any) -> None:
+def test_calls_continue_while_a_node_is_away_and_it_comes_back(worker: Any) -> None:
     function = "gridbench_tasks/echo" if worker == "native" else bytes
     with (
         Network(2, 1e9) as network,
@@ -88,7 +88,7 @@ def test_a_grid_can_be_closed_while_a_node_is_away() -> None:
         until(lambda: not workers_of(psutil.Process()))
 
 
-def test_a_node_that_does_not_come_is_told_with_its_name() -> None:
+def test_a_node_that_does_not_come_is_reported_with_its_name() -> None:
     with Network(2, 1e9) as network, grid_behind(network, 2, start_timeout=0.5) as grid:
         set_link(network, 2, "down")
         said = "host node2 failed: its agent did not dial this client within 0.5 s"

@@ -15,7 +15,7 @@ from golden import same_as_golden
 from gridbench.errors import InputError
 from gridbench.linpack.document import answer_values, document_of, headline, notices
 from gridbench.linpack.model_kind import COMMUNICATION, COMPUTATION, LinpackAnswer, series_of
-from gridbench.linpack.options import LinpackParameters, LinpackPath, Speed, link_of
+from gridbench.linpack.options import LinpackParameters, LinpackPath, ShapedLink, Speed, link_of
 from gridbench.linpack.record import (
     FORM,
     LinpackCase,
@@ -28,12 +28,11 @@ from gridbench.linpack.result_kind import RULES
 from gridbench.linpack.servers import INTERFACE
 from gridbench.model.cost_model import TOTAL
 from gridbench.model.held_out import EACH
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import markdown
 from gridbench.pages.render import page
 from gridbench.pages.terminal import print_document
 from gridbench.result_kind import kind_of
 from gridbench.schema import read_parameters
-from gridbench_testbed.links.shaped_link import ShapedLink
 from linpack_results import (
     DISTURBED,
     FAST,
@@ -104,7 +103,7 @@ def test_communication_is_what_the_solver_does_not_take() -> None:
         (Solve(seconds=1, calculation=1, info=0, residual=float("nan")), "a solution is wrong"),
     ],
 )
-def test_wrong_solutions_are_told(solve: Solve, why: str) -> None:
+def test_wrong_solutions_are_reported(solve: Solve, why: str) -> None:
     assert why in wrong_solution([solve_of(1.0), solve])
     assert wrong_solution([solve_of(1.0)]) == ""
 
@@ -192,7 +191,7 @@ def test_only_disturbed_cases_make_a_provisional_answer() -> None:
     assert not headline(answer_of(measured()), measured())[0].startswith("Provisional: ")
 
 
-def test_what_was_not_measured_is_told() -> None:
+def test_what_was_not_measured_is_reported() -> None:
     found = FOLDERS["failed"]
     assert "n = 100, C, tls: failed: the server ended." in notices(answer_of(found), found)
 

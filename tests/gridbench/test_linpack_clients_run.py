@@ -18,10 +18,9 @@ import pytest
 from gridbench.engines.environments import environment
 from gridbench.errors import InputError
 from gridbench.linpack import servers
-from gridbench.linpack.clients.client import CallFailed, PeerConnection, connected
-from gridbench.linpack.clients.record import FORM, ClientsCase
+from gridbench.linpack.client import CallFailed, PeerConnection, connected, residual, system
+from gridbench.linpack.record import CLIENTS_FORM, ClientsCase
 from gridbench.linpack.servers import PeerName, PeerServer
-from gridbench.linpack.solve import residual, system
 from judging import judged
 from running import DEADLINE, PROGRAM, Run, cmdline, until
 
@@ -34,7 +33,7 @@ OF_LOAD = ("nothing else was at work", "repeated")
 
 
 def cases(folder: Path) -> list[ClientsCase]:
-    return FORM.read(folder / "out")[1]
+    return CLIENTS_FORM.read(folder / "out")[1]
 
 
 def well(done: subprocess.CompletedProcess[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -13,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from rich.console import Console
 
@@ -21,23 +21,24 @@ import linking
 from gridbench.errors import InputError
 from gridbench.experiment import Bench
 from gridbench.linpack import experiment, servers
-from gridbench.linpack.experiment import LinpackExperiment
-from gridbench.linpack.options import LinpackParameters
-from gridbench.linpack.record import LOCAL, PlannedLinpackCase, Solve, wrong_solution
-from gridbench.linpack.servers import (
+from gridbench.linpack.experiment import (
     ClientFailed,
-    LinpackPrograms,
-    LinpackServers,
+    LinpackExperiment,
     SolveOrder,
     SpeedLimit,
+    run_client,
+)
+from gridbench.linpack.options import LinpackParameters, ShapedLink
+from gridbench.linpack.record import LOCAL, PlannedLinpackCase, Solve, wrong_solution
+from gridbench.linpack.servers import (
+    LinpackPrograms,
+    LinpackServers,
     build_programs,
     memory_needed,
-    run_client,
 )
 from gridbench.machine.processors import available_count
 from gridbench.process.interrupt import Interrupt
 from gridbench.schema import read_parameters
-from gridbench_testbed.links.shaped_link import ShapedLink
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 from running import PROGRAM, Run, until
 
@@ -89,7 +90,7 @@ def test_servers_convert_the_byte_order(running: LinpackServers, path: str) -> N
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("path", [LOCAL, "socket"])
-def test_a_singular_matrix_is_told(running: LinpackServers, client: str, path: str) -> None:
+def test_a_singular_matrix_is_reported(running: LinpackServers, client: str, path: str) -> None:
     wanted = SolveOrder(calls=1, seconds=0, limit=100, matrix="singular")
     assert "a pivot of 0 in column 1" in wrong_solution(
         solves_of(running, case_of(client, path), wanted)
@@ -111,7 +112,7 @@ def test_a_wrong_leading_dimension_is_refused(running: LinpackServers) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_system_above_the_limit_of_a_server_is_told(
+def test_a_system_above_the_limit_of_a_server_is_reported(
     programs: LinpackPrograms, client: str
 ) -> None:
     with GridrpcServer([programs.module], available_count()) as server:
@@ -139,6 +140,10 @@ def test_a_server_with_other_threads_is_refused(programs: LinpackPrograms) -> No
         place.close()
 
 
+def busy(process: psutil.Process) -> bool:
+    return process.cpu_times().user > 0.5
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_call_ends_with_its_server_and_the_next_has_a_new_one(
     programs: LinpackPrograms, client: str
@@ -146,7 +151,13 @@ def test_a_call_ends_with_its_server_and_the_next_has_a_new_one(
     place = LinpackServers(programs, {}, workers=2, threads=1)
     try:
         first = place.running("tls").server.pid
-        killer = threading.Timer(1.5, os.kill, (first, signal.SIGKILL))
+
+        def kill_while_it_computes() -> None:
+            server = psutil.Process(first)
+            until(lambda: any(busy(one) for one in server.children(recursive=True)))
+            server.kill()
+
+        killer = threading.Thread(target=kill_while_it_computes)
         killer.start()
         with pytest.raises(ClientFailed, match="linpack/dgesv"):
             solves_of(place, case_of(client, "tls", n=500), SolveOrder(500, 60.0, 100.0))
@@ -180,7 +191,7 @@ def test_a_slowed_process_gets_its_share() -> None:
 def test_a_control_group_has_the_quota_if_one_can_be_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(servers, "_CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(experiment, "_CONTROL_GROUPS", tmp_path)
     assert SpeedLimit(4711, 0.1).kind == "stopping"
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
     assert SpeedLimit(4711, 0.1).kind == "control group"
@@ -205,14 +216,14 @@ def test_links_have_their_round_trip_time(programs: LinpackPrograms) -> None:
 # What is missing.
 
 
-def test_a_missing_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compiler_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-compiler")
     with pytest.raises(InputError, match="there is no C compiler `no-compiler`") as error:
         build_programs()
     assert "apt install gcc" in str(error.value)
 
 
-def test_a_missing_library_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "LIBRARY", "libnone.so.0")
     with pytest.raises(InputError, match=r"libnone\.so\.0 cannot be loaded") as error:
         build_programs()

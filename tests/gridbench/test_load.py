@@ -69,7 +69,7 @@ def test_what_was_seen_before_its_end_is_not_lost() -> None:
     with _burning(2, 0.4):
         family.look()
     after, plain = family.reading(), reading(os.getpid())
-    # The clocks tick in hundredths, and the parent goes on using a little.
+    # The clocks tick in hundredths, and the parent keeps using a little.
     assert family.seconds >= 0.7
     assert after.own - plain.own == pytest.approx(family.seconds, abs=0.1)
 

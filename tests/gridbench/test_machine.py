@@ -134,7 +134,7 @@ def written() -> tuple[Console, StringIO]:
     return Console(file=out, width=1000), out
 
 
-def test_a_quiet_machine_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_machine_is_reported_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     looks(monkeypatch, QUIET)
     console, out = written()
     assert settle(Policy(), console) is QUIET
@@ -159,7 +159,7 @@ def test_one_that_stays_busy_stops_the_command(monkeypatch: pytest.MonkeyPatch) 
     assert "--accept-load" in found.value.remedy
 
 
-def test_one_that_is_accepted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_accepted_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     looks(monkeypatch, BUSY)
     console, out = written()
     assert settle(Policy(accept=True, wait=0), console) is BUSY

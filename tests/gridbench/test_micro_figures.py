@@ -1,4 +1,4 @@
-"""results.json: what is written is read back, and what is not right is told with its place."""
+"""results.json: what is written is read back, and errors name their place."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def entry_of(record: dict[str, Any]) -> dict[str, Any]:
         ),
     ],
 )
-def test_damage_is_told_with_its_place(
+def test_damage_is_reported_with_its_place(
     tmp_path: Path, record: dict[str, Any], change: Change, message: str
 ) -> None:
     change(record)

@@ -12,8 +12,7 @@ from gridbench.bench.points import DataPoint
 from gridbench.bench.session import Item, Session
 from gridbench.engines.servers import ServerHost, Servers
 from gridbench.errors import InputError
-from gridbench.micro.experiment import reason
-from gridbench.micro.plan import Attempts, completeness, planned, points_of
+from gridbench.micro.experiment import Attempts, completeness, planned, points_of, reason
 from gridbench.micro.record import Completeness
 from gridbench.micro.sessions import Elsewhere, sessions_of
 from gridbench.micro.workloads import (
@@ -127,7 +126,7 @@ def test_without_a_compiler_nothing_is_measured_from_c() -> None:
     assert "ping_pong_unix, Python" in names
 
 
-def test_only_the_limits_of_what_is_asked_for_are_measured() -> None:
+def test_only_the_limits_of_what_is_requested_are_measured() -> None:
     sessions = sessions_of({PYTHON: "x:y"}, ["solve"], FULL, "/programs")
     assert [session.label for session in sessions] == [PYTHON, PYTHON + AGAIN]
     sessions = sessions_of({PYTHON: "x:y"}, ["start"], FULL, "/programs")
@@ -135,7 +134,7 @@ def test_only_the_limits_of_what_is_asked_for_are_measured() -> None:
     assert {item.engine for item in limits.items} == {"fork"}
 
 
-def test_an_unknown_workload_is_told_with_a_guess() -> None:
+def test_an_unknown_workload_is_reported_with_a_guess() -> None:
     with pytest.raises(InputError, match="there is no workload `nul_call`") as caught:
         check_workloads(["nul_call"])
     assert caught.value.remedy.startswith("did you mean `null_call`? the workloads are null_call, ")

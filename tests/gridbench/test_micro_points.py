@@ -111,7 +111,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: int, text: str, message: 
     assert load_records(path, FORM)[1] == []
 
 
-def test_another_format_is_told(tmp_path: Path) -> None:
+def test_another_format_is_reported(tmp_path: Path) -> None:
     path = _filled(tmp_path, 0)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}) + "\n")
     with pytest.raises(InputError, match="in format 2, and this gridbench writes format 1"):
@@ -137,7 +137,7 @@ def test_what_does_not_compare_is_not_mixed(tmp_path: Path, other: Header, messa
     assert path.read_bytes() == before
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot use the output folder"):
         FORM.open(tmp_path / "file" / "inner", HEADER, fresh=False)

@@ -8,17 +8,18 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
 import micro_results
+from benchmarks.pages.performance import PAGE, PICTURE, TABLES, performance_files
 from golden import same_as_golden
 from gridbench.command_line import replace_missing_signs
-from gridbench.errors import InputError
 from gridbench.formats import amount, bound, digits, round_amount
 from gridbench.micro import charts
-from gridbench.micro.document import document_of, performance, write_performance
+from gridbench.micro.document import document_of
 from gridbench.micro.record import Completeness, FigureEntry, MicroFigure, Ratio, Results
 from gridbench.micro.sentences import (
     behind,
@@ -41,8 +42,8 @@ from gridbench.micro.wording import (
 )
 from gridbench.micro.workloads import POOL
 from gridbench.pages.chart import Chart
+from gridbench.pages.document import markdown as rendered
 from gridbench.pages.document import write_page
-from gridbench.pages.markdown import markdown as rendered
 from gridbench.pages.render import page as page_of
 from gridbench.pages.terminal import print_document
 from running import Run
@@ -200,7 +201,7 @@ def test_what_is_to_be_reached_names_both_values() -> None:
     assert to_reach(results, first) == "≤ 1/8 × best peer: process-pool"
     assert measured(results, first) == "0.0500×"
     assert compared_values(results, first) == ("12.5 µs", "process-pool 250 µs")
-    # The other value stands in another figure.
+    # The other value is in another figure.
     assert compared_values(results, second) == ("800 k/s", "process-pool 250 µs")
     assert to_reach(results, third) == "≥ 3,000,000"
     assert measured(results, third) == "–"
@@ -328,9 +329,9 @@ def test_another_engine_of_gridrpc_is_compared_if_the_main_one_was_not_measured(
         assert "gridrpc-native against each engine" in text
 
 
-def test_the_part_of_the_benchmark_itself_is_told_by_the_fastest_call() -> None:
+def test_the_part_of_the_benchmark_itself_is_reported_by_the_fastest_call() -> None:
     made = micro_results.made()
-    told = "Of a call that does nothing its part is below 12.5 µs: so much the fastest engine"
+    told = "For an empty call its share is below 12.5 µs, the total for the fastest engine"
     for text in (markdown(made), render(made)):
         assert told in text
     calls = micro_results.latency()
@@ -339,7 +340,7 @@ def test_the_part_of_the_benchmark_itself_is_told_by_the_fastest_call() -> None:
     assert told in markdown(micro_results.made(figures=(faster,)))
     only = replace(calls, entries=(micro_results.entry("gridrpc-c", 2.0),), ratios={})
     for figures in ((micro_results.rate(),), (only,)):
-        assert "its part is below" not in markdown(micro_results.made(figures=figures))
+        assert "its share is below" not in markdown(micro_results.made(figures=figures))
 
 
 def test_targets_are_shown_only_where_they_were_measured() -> None:
@@ -471,13 +472,40 @@ def test_markdown_tables_are_whole() -> None:
             width = cells
 
 
-def test_the_page_of_the_documentation_says_where_it_comes_from() -> None:
-    text = performance(micro_results.made())
+def test_the_page_of_the_documentation_opens_with_the_key_figures() -> None:
+    files = performance_files(micro_results.made())
+    assert set(files) == {PAGE, TABLES, PICTURE}
+    page = files[PAGE]
     for heading in ("# Performance", "## Where a peer is ahead", "## How to repeat it"):
-        assert f"\n{heading}\n" in f"\n{text}"
-    assert "[micro.json](benchmarks/micro.json)" in text
-    assert markdown(micro_results.made()) in text
-    assert not re.search(r"\b(nan|None|inf)\b", text)
+        assert f"\n{heading}\n" in f"\n{page}"
+    assert "[micro.json](benchmarks/micro.json)" in page
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert headings[0] == "## Key figures"
+    assert (
+        "| [A call that does nothing](benchmarks/micro.md#null-calls) | 12.5 µs<br>(11.2–15.0)"
+        " | process-pool 250 µs\\*<br>(225–300) | 20.0× faster<br>(18.2–22.2) |"
+    ) in page
+    assert "2.00× slower" in page
+    assert "A processor, 2 cores" in page
+    assert not re.search(r"\b(nan|None|inf)\b", "".join(files.values()))
+
+
+def test_no_figure_is_lost_between_the_page_and_its_tables() -> None:
+    for results in (micro_results.made(), with_evil_names()):
+        files = performance_files(results)
+        shown = {*files[PAGE].splitlines(), *files[TABLES].splitlines()}
+        assert not set(markdown(results).splitlines()) - shown
+
+
+def test_the_picture_marks_who_is_ahead() -> None:
+    """gridrpc is 20 times as fast in one figure, and half as fast in the other."""
+    picture = performance_files(micro_results.made())[PICTURE]
+    lines = ElementTree.fromstring(picture)
+    texts = [one.text for one in lines.iter("{http://www.w3.org/2000/svg}text")]
+    assert "A call that does nothing: 12.5 µs, process-pool 250 µs</text>" in picture
+    assert {"20.0×", "0.500×"} <= set(texts)
+    marks = [float(one.get("x1", "")) for one in lines.iter() if one.get("class") == "axis"]
+    assert len(set(marks)) == 1
 
 
 def test_the_page_says_the_same_and_asks_for_nothing() -> None:
@@ -538,13 +566,6 @@ def test_without_any_figure_all_three_say_so(tmp_path: Path) -> None:
     assert "not run" in markdown(alone)
     write_page(document_of(alone), tmp_path / "report.html")
     assert "not run" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
-    write_performance(micro_results.made(), tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    with pytest.raises(InputError, match="cannot be written"):
-        write_performance(micro_results.made(), tmp_path / "none" / "out")
 
 
 def test_the_report_command_takes_results_of_micro(gridbench: Run, tmp_path: Path) -> None:

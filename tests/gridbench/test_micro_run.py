@@ -44,9 +44,8 @@ from gridbench.micro.workloads import (
     case_of,
 )
 from gridbench.printing import Printing
-from gridbench.process.children import PythonLaunch
-from gridbench.process.leftovers import Leftovers
-from gridbench.shared_options import ResultsOptions
+from gridbench.process.children import Leftovers, PythonLaunch
+from gridbench.shared_options import GridOptions, ResultsOptions
 from running import PROGRAM, Run
 
 TINY = Sizes(
@@ -60,7 +59,7 @@ TINY = Sizes(
     clients=2,
     readers=2,
     shared=2_000_000,
-    crews=(2, 3),
+    worker_counts=(2, 3),
     short_tasks=(6, 0.02),
     null_tasks=50,
     calls=200,
@@ -111,7 +110,7 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
         for entry in figure.entries:
             assert entry.status == "ok"
             assert entry.median is not None
-            # Copies are told by the memory of the machine, which others use and give back as well.
+            # Copies are counted from the memory of the machine, which others use and free as well.
             assert entry.median > 0 or (figure.id.endswith("copies") and entry.median == 0), (
                 figure.id
             )
@@ -194,8 +193,7 @@ def test_servers_are_measured_beside_the_engines_of_this_machine(tmp_path: Path)
         workloads=("null_call", "argument", "million", "null_rate_4_clients"),
         engines=(PYTHON, NATIVE, POOL),
         results=into(tmp_path / "out"),
-        grid=tmp_path / "grid.toml",
-        servers=("both",),
+        where=GridOptions(grid=tmp_path / "grid.toml", servers=("both",)),
     )
     assert run(parameters) == 0
     results = load_results(tmp_path / "out")
@@ -205,7 +203,7 @@ def test_servers_are_measured_beside_the_engines_of_this_machine(tmp_path: Path)
         entries = {entry.engine: entry for entry in figures[figure].entries}
         assert set(entries) == {PYTHON, NATIVE, POOL} | there
         assert all(entry.status == "ok" for entry in entries.values())
-        # What a network takes is said of no engine.
+        # No engine's sentence mentions the time of a network.
         assert figures[figure].best_peer == POOL
         assert not there & set(figures[figure].ratios)
     assert PYTHON + ON_SERVERS in {e.engine for e in figures["argument_1MB"].entries}
@@ -218,7 +216,7 @@ def test_servers_are_measured_beside_the_engines_of_this_machine(tmp_path: Path)
     encrypted = "1 worker; TLS 1.3 over TCP; started by local"
     assert results.options["servers"] == f"node2: {encrypted} / node3: {encrypted}"
     with pytest.raises(InputError, match="servers"):
-        run(replace(parameters, grid=None, servers=()))
+        run(replace(parameters, where=GridOptions()))
 
 
 @pytest.mark.parametrize(
@@ -232,15 +230,16 @@ def test_servers_are_measured_beside_the_engines_of_this_machine(tmp_path: Path)
     ],
     ids=["engine", "C", "few", "unknown", "URL"],
 )
-def test_servers_that_do_not_serve_are_told_before_anything_runs(
+def test_servers_that_do_not_serve_are_reported_before_anything_runs(
     tmp_path: Path, engines: tuple[str, ...], servers: tuple[str, ...], what: str
 ) -> None:
     (tmp_path / "grid.toml").write_text(_GRID)
     parameters = MicroParameters(
         engines=engines,
         results=into(tmp_path / "out"),
-        grid=None if ":" in servers[0] else tmp_path / "grid.toml",
-        servers=servers,
+        where=GridOptions(
+            grid=None if ":" in servers[0] else tmp_path / "grid.toml", servers=servers
+        ),
     )
     with pytest.raises(InputError, match=re.escape(what)):
         run(parameters)
@@ -490,7 +489,7 @@ def test_what_an_engine_is_not_made_for_is_not_measured(
     assert "it reports once a second" in {point.why for point in plan.refusals}
 
 
-def test_what_failed_is_told_and_tried_again_only_if_that_is_asked_for(
+def test_what_failed_is_reported_and_tried_again_only_if_that_is_requested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "engines_of_test.py").write_text(_ENGINES)
@@ -568,7 +567,7 @@ def test_results_are_those_of_the_points_even_if_these_make_no_figure(
 # ---- The program.
 
 
-def test_bad_input_is_told_before_anything_runs(refused: Run, tmp_path: Path) -> None:
+def test_bad_input_is_reported_before_anything_runs(refused: Run, tmp_path: Path) -> None:
     done = refused("micro", "nul_call")
     assert done.returncode == 2
     assert done.stderr.startswith(

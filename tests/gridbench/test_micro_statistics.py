@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.statistics.claims import stands_out
+from gridbench.statistics.claims import exceeds_noise
 from gridbench.statistics.interval import bootstrap_interval, interval_of_median
 from gridbench.statistics.series import Histogram, Series, noise_between, paired_ratios
 
@@ -104,4 +104,4 @@ def test_noise_is_what_lies_between_equals() -> None:
 def test_no_claim_is_made_within_noise_or_across_equality(
     ratios: tuple[float, ...], noise: float, expected: bool
 ) -> None:
-    assert stands_out(ratios, noise) is expected
+    assert exceeds_noise(ratios, noise) is expected

@@ -120,7 +120,7 @@ def _run(total: float, *, others: float = 0.0, situation: Situation = SITUATION)
     return Observation(f"run of {total:g} s", PLACE, situation, measured, others=others)
 
 
-def test_how_runs_of_a_case_differ_is_told_by_the_others() -> None:
+def test_how_runs_of_a_case_differ_is_reported_by_the_others() -> None:
     # Overheads are 10, 12 and 20 s: beside the medians of the other two, 16, 15 and 11 s.
     found = repeated([_run(20.0), _run(22.0), _run(30.0)])
     assert found is not None
@@ -136,7 +136,7 @@ def test_how_runs_of_a_case_differ_is_told_by_the_others() -> None:
 def test_cases_that_were_run_once_or_have_little_overhead_tell_nothing() -> None:
     assert repeated([_run(20.0)]) is None
     assert repeated([_run(12.4), _run(12.4)]) is None
-    # They do not keep the cases after them from being told.
+    # They do not hide the cases after them.
     warm = replace(SITUATION, warm=True)
     found = repeated([_run(20.0), *[_run(20.0, situation=warm)] * 2])
     assert found is not None

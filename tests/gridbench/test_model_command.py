@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.model.model_kind import read_source
 from gridbench.model.observation import Observation, RunTimes, observe, together
-from gridbench.model.sources import read_source
 from running import MakeSetup, Run, accept
 from synthetic import observations, situations
 
@@ -72,7 +72,7 @@ def test_a_folder_without_runs_is_refused(refused: Run, tmp_path: Path) -> None:
     assert "does not exist" in refused("model", "nowhere").stderr
 
 
-def test_where_no_run_can_serve_it_is_told_why(refused: Run, tmp_path: Path) -> None:
+def test_where_no_run_can_serve_it_is_reported_why(refused: Run, tmp_path: Path) -> None:
     (tmp_path / "cut").mkdir()
     (tmp_path / "cut" / "run.json").write_text('{"status": "interrupted", "valid": false}')
     for command in (["model", "cut"], ["advise", "--work", "1s", "--cores", "2", "--from", "cut"]):

@@ -41,7 +41,7 @@ def _covariance(problem: TermSearch) -> tuple[float, float]:
 
 
 def test_a_term_is_as_unsure_as_residuals_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Four runs that are a tenth off, of which each counts by the root of a half; one is taken up by
+    # Four runs that are a tenth off, each counting by the root of a half; one is taken up by
     # the term itself.
     problem = _problem(monkeypatch, [0.1, -0.1, 0.1, -0.1], [1.0] * 4)
     variance = 0.1**2 * 4 / 3
@@ -108,7 +108,7 @@ def test_a_search_stays_within_what_terms_may_be(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("costs", "searches", "best"),
     [
-        # It goes on as long as that takes a hundredth off.
+        # It continues as long as that takes a hundredth off.
         ((0.5, 0.4999, 0.1), 2, 0.4999),
         ((0.5, 0.4, 0.3, 0.2), 3, 0.3),
         # What is no better than before is not taken.
@@ -117,7 +117,7 @@ def test_a_search_stays_within_what_terms_may_be(monkeypatch: pytest.MonkeyPatch
         ((0.99, 0.985, 0.1), 2, 0.985),
     ],
 )
-def test_a_search_goes_on_as_long_as_that_gains(
+def test_a_search_continues_as_long_as_that_gains(
     monkeypatch: pytest.MonkeyPatch, costs: Sequence[float], searches: int, best: float
 ) -> None:
     problem = _problem(monkeypatch, [0.0], [1.0])

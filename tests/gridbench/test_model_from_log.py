@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import timelines
-from gridbench.model import sources as from_log
+from gridbench.model import model_kind as from_log
+from gridbench.model.model_kind import PLACE
 from gridbench.model.observation import Observation, RunTimes, Situation
-from gridbench.model.sources import PLACE
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_a_forerunner_is_further_from_the_second_than_that_from_the_last(
     ],
 )
 def test_what_tasks_were_to_take_has_few_digits(slept: tuple[float, ...], asked: float) -> None:
-    found = from_log._asked(np.array(slept))
+    found = from_log._requested_times(np.array(slept))
     assert found == pytest.approx([asked] * len(slept), rel=1e-12)
 
 
 @pytest.mark.parametrize(("largest", "even"), [(1.009, True), (1.011, False)])
 def test_times_that_differ_by_a_hundredth_were_not_to_be_equal(largest: float, even: bool) -> None:
     slept = np.array([1.0, 1.0, 1.0, largest])
-    found = from_log._asked(slept)
+    found = from_log._requested_times(slept)
     assert (found == 1.0).all() == even
     assert even or found is slept
 
@@ -73,7 +73,7 @@ def _stamped(computed: float, slept: float, *, whole: bool = False) -> bool:
     return from_log._stamped(timelines.table_of([row] * 9))
 
 
-def test_hosts_that_did_not_stamp_their_tasks_are_told_by_tasks_that_took_no_time() -> None:
+def test_hosts_that_did_not_stamp_their_tasks_are_reported_by_tasks_that_took_no_time() -> None:
     assert _stamped(10.0, 10.0)
     assert _stamped(9.91, 10.0)
     assert not _stamped(9.89, 10.0)
@@ -127,13 +127,13 @@ def test_a_log_whose_tasks_took_longer_than_it_did_cannot_serve(
     assert serves or found == "its total is shorter than its tasks take on so many cores"
 
 
-def test_a_log_is_of_a_network_of_which_nothing_is_known() -> None:
+def test_a_log_is_of_an_unknown_network() -> None:
     assert (PLACE.engine, PLACE.transport, PLACE.processors) == ("log", "network", 1)
     assert (PLACE.nodes, PLACE.kept_from, PLACE.link_rate, PLACE.keep_free) == (1, 0, None, None)
 
 
 def test_times_that_differ_by_exactly_a_hundredth_were_to_be_equal() -> None:
-    assert from_log._asked(np.array([100.0, 100.0, 101.0])).tolist() == [100.0] * 3
+    assert from_log._requested_times(np.array([100.0, 100.0, 101.0])).tolist() == [100.0] * 3
 
 
 @pytest.mark.parametrize(

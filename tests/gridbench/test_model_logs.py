@@ -13,9 +13,9 @@ import pytest
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.model.fit import fit
+from gridbench.model.model_kind import PLACE, observe_log, read_source
 from gridbench.model.observation import Observation, Situation
 from gridbench.model.pipeline import Stamps
-from gridbench.model.sources import PLACE, observe_log, read_source
 from gridbench.model.terms import Shape, run
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
@@ -74,7 +74,7 @@ def write_log(
     header = TaskLogHeader(situation.tasks, situation.cores, "x", *(size / 1024 for size in sizes))
     clocks = np.broadcast_to(np.asarray(ahead), situation.cores)
 
-    def told(time: float) -> float:
+    def describe(time: float) -> float:
         return math.floor(time / step) * step if step else time
 
     with TaskLogWriter(path, header) as log:
@@ -84,10 +84,10 @@ def write_log(
             log.row(
                 tid + 1,
                 float(situation.sleep[tid]) + oversleep * (tid % 2),
-                told(stamps.submit[tid]),
-                told(stamps.calc_in[tid] + own) if stamped else 0.0,
-                told(stamps.calc_out[tid] + own) if stamped else 0.0,
-                told(stamps.retrieve[tid]),
+                describe(stamps.submit[tid]),
+                describe(stamps.calc_in[tid] + own) if stamped else 0.0,
+                describe(stamps.calc_out[tid] + own) if stamped else 0.0,
+                describe(stamps.retrieve[tid]),
                 f"n{worker}",
             )
     return path

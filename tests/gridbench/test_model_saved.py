@@ -205,7 +205,7 @@ def test_a_file_of_more_than_64_megabytes_is_no_model(tmp_path: Path, more: int,
     assert ("too large" in str(refused.value)) == bool(more)
 
 
-def test_of_a_long_kind_the_beginning_is_told(tmp_path: Path) -> None:
+def test_of_a_long_kind_the_beginning_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     path.write_text(json.dumps({"kind": "gridbench model", "of": "x" * 30 + "y" * 30}))
     with pytest.raises(InputError, match=f"it is of {'x' * 30}{'y' * 10}, which are not known"):

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model import command
 from gridbench.model import fit as module
+from gridbench.model import options as command
 from gridbench.model.fit import MORE_STARTS, refuse_too_few, shapes_of
 from gridbench.model.kind import ModelSubjects
 from gridbench.model.least_squares import SearchCount, SearchEnd, TermSearch, _estimate
@@ -59,7 +59,7 @@ def test_a_fit_needs_three_runs_more_than_it_has_terms() -> None:
     assert _missing(_runs(1)).startswith("1 run is too few to fit a model to; missing are 12 more")
     with pytest.raises(InputError, match="1 run is too few"):
         module.fit(_runs(1))
-    # Unless it is said that they are few.
+    # Unless the caller accepts few.
     twelve = [_run(cores, tasks) for cores in (1, 2) for tasks in range(1, 7)]
     with pytest.raises(InputError, match="12 runs are too few"):
         module.fit(twelve, shape=Shape())
@@ -76,7 +76,7 @@ def test_half_as_many_do_if_they_are_chosen_well() -> None:
     assert "missing are 1 more run, as 10 terms" in _missing(_runs(6), few=True)
 
 
-def test_more_logs_are_asked_for_where_nothing_can_be_measured() -> None:
+def test_more_logs_are_requested_where_nothing_can_be_measured() -> None:
     assert "give more logs of this system" in _missing(_runs(12, "network"))
 
 
@@ -156,7 +156,7 @@ def test_a_search_begins_on_sixty_small_runs() -> None:
     assert chosen(20, 30) == [300] * 20 + [301] * 30
 
 
-def test_who_watches_is_told_of_each_search() -> None:
+def test_who_watches_is_reported_of_each_search() -> None:
     told: list[tuple[int, int]] = []
     count = SearchCount(1, lambda done, planned: told.append((done, planned)))
     count.more(2)
@@ -178,7 +178,7 @@ def test_a_fit_ends_when_all_its_searches_have() -> None:
     # The last is the one that says how sure it is.
     assert told[-1][0] == told[-1][1]
     assert all(one < planned for one, planned in told[:-1])
-    # It is told of each search more than once.
+    # Each search reports more than once.
     assert len(told) > len(set(told))
     assert MORE_STARTS > 1
 
@@ -253,7 +253,7 @@ def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
     assert told == [(0, 11)]
 
 
-def test_of_a_single_shape_the_best_two_searches_go_on() -> None:
+def test_of_a_single_shape_the_best_two_searches_continue() -> None:
     # What says the same of all runs as another is no other shape.
     alike = [Searched(1.0, 0.7, 0.9), Searched(0.7, 0.9)]
     told: list[tuple[int, int]] = []
@@ -265,7 +265,7 @@ def test_of_a_single_shape_the_best_two_searches_go_on() -> None:
     assert told == [(1, 3)]
 
 
-def test_shapes_that_cost_the_same_both_go_on() -> None:
+def test_shapes_that_cost_the_same_both_continue() -> None:
     shapes = [Searched(1.0, 0.5), Searched(1.0, 0.5), Searched(1.0, 0.6)]
     _, ends = module._compared(cast(Any, shapes), SearchCount(1, None), 1, {})
     assert [found.cost for _, found in ends] == [0.5, 0.5]
@@ -278,7 +278,7 @@ def test_the_first_search_of_each_shape_begins_where_an_earlier_fit_has_ended() 
 
 
 @pytest.mark.parametrize(("runs", "times"), [(60, 0), (61, 1)])
-def test_searches_go_on_with_all_runs_only_if_they_began_with_some(
+def test_searches_continue_with_all_runs_only_if_they_began_with_some(
     runs: int, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone_on: list[int] = []
@@ -324,7 +324,7 @@ def test_derivatives_are_taken_over_steps_of_a_share_or_of_a_part_of_the_guess()
 
 @dataclass(frozen=True)
 class Stated:
-    """Measurements of an engine, of which only the name is asked."""
+    """Measurements of an engine; only the name is read."""
 
     name: str
     told: str = "here"
@@ -347,7 +347,7 @@ def test_models_are_of_all_engines_or_of_those_asked_for() -> None:
     assert "the runs in these folders are of one, two" in str(refused.value)
 
 
-def test_who_fits_a_model_sees_which_search_goes_on() -> None:
+def test_who_fits_a_model_sees_which_search_continues() -> None:
     told: list[str] = []
     steps = cast(Steps, SimpleNamespace(begin=told.append, note=told.append))
     watch = command._watched(steps, "all runs")
@@ -370,7 +370,7 @@ def _fitted(
     why = Counter({"it is not complete": left_out} if left_out else {})
     found = ModelSubjects(subjects=subjects, noun="run", left_out=why)  # type: ignore[arg-type]
     kind = SimpleNamespace(read=lambda _: found)
-    monkeypatch.setattr(command, "kind_of", lambda _: kind)
+    monkeypatch.setattr("gridbench.model.kind.kind_of", lambda _: kind)
     parameters = ModelParameters(folders=(Path("runs"),), test=False, out=out)
     return lambda: command.fit_models(parameters, Printing(as_json=as_json))
 
@@ -415,7 +415,7 @@ def test_a_model_is_fitted_and_shown_for_each_engine(
     assert not any("too few" in line for line in lines)
 
 
-def test_of_which_engine_too_little_was_measured_is_told_beside_the_others(
+def test_of_which_engine_too_little_was_measured_is_reported_beside_the_others(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _fitted(monkeypatch, Fits("one", enough=False), Fits("two"))() == 1
@@ -434,7 +434,7 @@ def test_where_no_engine_has_enough_the_command_ends_with_the_first(
     assert all(f"{name} here: 2 runs of {name} are too few" in told for name in ("one", "three"))
 
 
-def test_of_a_single_engine_too_little_is_told_once(
+def test_of_a_single_engine_too_little_is_reported_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InputError, match="2 runs of one are too few"):
@@ -448,8 +448,10 @@ def test_models_are_saved_and_told_as_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved: list[tuple[int, Path]] = []
-    monkeypatch.setattr(command, "save", lambda _, models, path: saved.append((len(models), path)))
-    monkeypatch.setattr(command, "document", lambda _, models: {"models": len(models)})
+    monkeypatch.setattr(
+        "gridbench.model.saved.save", lambda _, models, path: saved.append((len(models), path))
+    )
+    monkeypatch.setattr("gridbench.model.saved.document", lambda _, models: {"models": len(models)})
     path = tmp_path / "model.json"
     fit = _fitted(monkeypatch, Fits("one"), Fits("two"), out=path, as_json=True)
     assert fit() == 0

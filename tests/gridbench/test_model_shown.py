@@ -18,7 +18,7 @@ from gridbench.model.model_kind import EngineRuns
 from gridbench.model.observation import Observation, RunTimes, Situation, Transport, range_of
 from gridbench.model.saved import pipeline_record
 from gridbench.model.terms import Movement, Shape, case_of, parameters_of, relevant, terms_of
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import markdown
 from synthetic import MB, PLACE, TRUE
 
 TERMS = {term.name: term for term in terms_of(Shape())}
@@ -71,12 +71,12 @@ def test_a_saved_model_has_the_errors_of_each_way_of_holding_out() -> None:
     assert [one["errors"]["runs"] for one in saved["held_out"]] == [5, 0, 1]
 
 
-def test_a_place_is_told_in_a_line() -> None:
+def test_a_place_is_reported_in_a_line() -> None:
     links = replace(PLACE, transport="links", nodes=3)
-    assert links.told() == "made-up 1 on here, 2 processors, 3 nodes behind links"
-    assert replace(links, link_rate=1e8).told().endswith("behind links of 100 Mbit/s")
+    assert links.describe() == "made-up 1 on here, 2 processors, 3 nodes behind links"
+    assert replace(links, link_rate=1e8).describe().endswith("behind links of 100 Mbit/s")
     network = replace(PLACE, transport="network")
-    assert network.told() == "made-up: the system that made these task logs, on a network"
+    assert network.describe() == "made-up: the system that made these task logs, on a network"
 
 
 def test_workers_behind_links_or_on_a_network_are_linked() -> None:
@@ -316,7 +316,7 @@ def test_workers_are_dealt_to_hosts_behind_links_in_turn() -> None:
     for transport in ("one host", "network"):
         place = replace(PLACE, transport=transport, nodes=3)
         assert case_of(place, ONE).host is None
-    # All are asked for at once.
+    # All are requested at once.
     assert case_of(PLACE, replace(ONE, cores=2)).ready.tolist() == [0, 0]
     assert (PLACE.nodes, PLACE.kept_from) == (1, 0)
 
@@ -353,12 +353,12 @@ def test_a_run_without_overhead_has_an_interval_of_next_to_nothing() -> None:
     assert found.low - found.ideal == pytest.approx(1e-9 / math.exp(1.645 * 0.02), rel=1e-3)
 
 
-def test_how_an_engine_works_is_told_in_words() -> None:
-    assert Shape(all_first=True, movement="pipe").told() == (
+def test_how_an_engine_works_is_reported_in_words() -> None:
+    assert Shape(all_first=True, movement="pipe").describe() == (
         "tasks are given out when all workers have been made; data goes through one pipe, one"
         " message after the other"
     )
-    assert Shape(movement="network").told() == (
+    assert Shape(movement="network").describe() == (
         "workers take tasks as they come up, one after another; data goes over a network, one"
         " message after the other in each direction"
     )

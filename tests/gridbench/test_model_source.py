@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.model.model_kind import read_source
 from gridbench.model.observation import observe
-from gridbench.model.sources import read_source
 from gridbench.scenario.results import FORM, CaseResult
 from gridbench.simulate.profiles import system
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
@@ -23,7 +23,7 @@ WORK = SimulatedWorkload(cores=4, tasks=8, sleep=0.1, bytes_in=1024.0)
 
 
 def made_run(folder: Path, **changed: object) -> Path:
-    """A folder like that of a run on this machine, of which some of the record is otherwise."""
+    """A folder like that of a run on this machine, with some of the record changed."""
     folder.mkdir(parents=True)
     done = simulate(WORK, system("gridrpc"))
     write_folder(folder, done, table_of(done))

@@ -32,6 +32,7 @@ EXCEPTIONS = {
     "--servers": ("default meaning", "kinds in `linpack clients`, numbers in `placement`"),
     "--sizes": ("default meaning", "each grid has its own"),
     "--tasks": ("default", "of a simulation, a run or a list"),
+    "--time-scale": ("default meaning", "`ensemble` has no --quick, and scales links as well"),
     "--warm": ("default meaning", "clients of `crossover` only read"),
     "--work": ("value meaning", "`recommend` takes several jobs"),
 }

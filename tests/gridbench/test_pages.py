@@ -1,4 +1,4 @@
-"""The kit that pages are made of: colours that can be told from paper, escaping, the one table."""
+"""The kit that pages are made of: colours that differ from paper, escaping, the one table."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_results_go_back_by_both_hops() -> None:
 def test_without_a_manager_a_worker_waits_until_the_client_has_its_result() -> None:
     stamps = evaluate(case(2, 1), replace(FREE, return_latency=0.5, retrieve_cost=0.25))
     assert stamps.submit.tolist() == [0, 1.75]
-    # With one, the worker goes on as soon as the manager has the result.
+    # With one, the worker continues as soon as the manager has the result.
     stamps = evaluate(case(2, 1), replace(MANAGED, return_latency=0.5, retrieve_cost=0.25))
     assert stamps.calc_in.tolist() == [0, 1]
 
@@ -286,7 +286,7 @@ def test_starting_workers_and_making_output_share_the_processors() -> None:
     alone = evaluate(case(1, 1), replace(ONE_HOST, start=start)).calc_in[0]
     crowded = evaluate(case(4, 4, sleep=9.0), replace(ONE_HOST, start=start)).calc_in
     assert alone == 5
-    # 4 x 1 s and 4 x 4 s of work on two processors, of which one idles in the first second and
+    # 4 x 1 s and 4 x 4 s of work on two processors; one idles in the first second and
     # in the last.
     assert crowded.max() == pytest.approx(11)
     make = replace(ONE_HOST, make=MessageCost(per_byte=0.01))

@@ -1,4 +1,4 @@
-"""The parts of a pipeline: what they take alone, and what they are if nothing is told."""
+"""The parts of a pipeline: what they take alone, and their defaults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gridbench.model.pipeline import (
 )
 
 
-def test_of_what_nothing_is_told_costs_nothing_and_has_no_bounds() -> None:
+def test_of_what_nothing_is_reported_costs_nothing_and_has_no_bounds() -> None:
     way, effort, start = Link(), MessageCost(), WorkerStart()
     assert (way.rate, way.per_message, way.each, way.sharing) == (inf, 0, inf, "in turn")
     assert (effort.fixed, effort.per_byte) == (0, 0)

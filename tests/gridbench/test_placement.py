@@ -186,7 +186,7 @@ def case_of(policy: ServerPolicy, seed: int, mean: float, interval: float = 3.0)
         calls=10, mean=mean, median=mean, p95=2 * mean, total=100.0, utilisation=(0.5, 0.7),
         shares=(0.4, 0.6),
     )  # fmt: skip
-    return planned.record(status="done", totals=totals, bound=0.5)
+    return planned.recorded_as(PlacementCase, status="done", totals=totals, bound=0.5)
 
 
 def header() -> object:

@@ -1,4 +1,4 @@
-"""`gridbench placement run`: real servers behind links, and what is said of their runs."""
+"""`gridbench placement run`: real servers behind links, and sentences about their runs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,24 @@ from golden import same_as_golden
 from gridbench.errors import InputError
 from gridbench.experiment import Bench
 from gridbench.jsonl_store import Header
-from gridbench.pages.markdown import markdown
-from gridbench.placement.plan import planned_calls
-from gridbench.placement.real.client import GivenServers
-from gridbench.placement.real.document import document_of, policies_of
-from gridbench.placement.real.experiment import RealPlacement
-from gridbench.placement.real.options import REAL_SCENARIO, RealPlacementParameters
-from gridbench.placement.real.record import BEST, FORM, PlannedRealRun, RealPolicy, RealRun
-from gridbench.placement.real.servers import PlacementServers, check_real, function_of
-from gridbench.placement.record import PlacedCall
+from gridbench.pages.document import markdown
+from gridbench.placement.options import REAL_SCENARIO, RealPlacementParameters
+from gridbench.placement.real_client import GivenServers
+from gridbench.placement.real_document import document_of, policies_of
+from gridbench.placement.real_experiment import (
+    PlacementServers,
+    RealPlacement,
+    check_real,
+    function_of,
+)
+from gridbench.placement.record import (
+    BEST,
+    REAL_FORM,
+    PlacedCall,
+    PlannedRealRun,
+    RealPolicy,
+    RealRun,
+)
 from gridbench.placement.scenario import (
     ClientGroup,
     PlacementScenario,
@@ -37,6 +46,7 @@ from gridbench.placement.scenario import (
     ScenarioServer,
     ServerLink,
 )
+from gridbench.placement.simulation import planned_calls
 from gridbench.process.interrupt import Interrupt
 from gridbench.schema import read_parameters
 from gridrpc import Grid, Prediction
@@ -69,7 +79,7 @@ def run_of(policy: RealPolicy, total: float, repeat: int = 0, servers: str = "01
         PlacedCall(number % 2, 0, int(server), 0.0, 0.1, 0.9, 1.0)
         for number, server in enumerate(servers)
     )
-    return PlannedRealRun(policy=policy, repeat=repeat).record(
+    return PlannedRealRun(policy=policy, repeat=repeat).recorded_as(RealRun,
         status="done", first=1.5 * total, total=total, simulated_first=1.4 * total,
         simulated={BEST: 8.2, "least-time": 8.7}.get(policy, 21.0), calls=calls, load=QUIET,
     )  # fmt: skip
@@ -124,7 +134,7 @@ def test_disturbed_rounds_are_left_out_where_others_are_not() -> None:
 def test_rules(tmp_path: Path) -> None:
     def judged(runs: list[RealRun]) -> dict[str, str]:
         folder = tmp_path / f"runs-{len(list(tmp_path.iterdir()))}"
-        store = FORM.open(folder, HEADER, fresh=False)
+        store = REAL_FORM.open(folder, HEADER, fresh=False)
         for one in runs:
             store.add(one)
         store.close()
@@ -220,7 +230,7 @@ def test_policies_are_run_and_simulated(gridbench: Run, tmp_path: Path) -> None:
     ran = gridbench(*command)
     assert ran.returncode == 0, ran.stderr
     assert "least-time takes" in ran.stdout
-    _, runs = FORM.read(tmp_path / "runs")
+    _, runs = REAL_FORM.read(tmp_path / "runs")
     assert {one.policy for one in runs} == {"least-time", "round-robin", BEST}
     plan = planned_calls(REAL_SCENARIO.with_workload(calls=12), 1)
     for one in runs:
@@ -241,7 +251,7 @@ def test_policies_are_run_and_simulated(gridbench: Run, tmp_path: Path) -> None:
     # Nothing is run twice.
     again = gridbench(*command)
     assert again.returncode == 0
-    assert len(FORM.read(tmp_path / "runs")[1]) == 3
+    assert len(REAL_FORM.read(tmp_path / "runs")[1]) == 3
 
 
 @NEEDS_LINKS
@@ -263,7 +273,7 @@ def test_a_client_that_ends_fails_its_run(tmp_path: Path) -> None:
         assert failed.status == "failed"
         assert "was ended by signal 9" in failed.why
         assert experiment.outcome(failed) == f"failed: {failed.why}"
-        # The servers go on.
+        # The servers continue.
         assert experiment.run(case, bench).status == "done"
 
 
@@ -272,6 +282,6 @@ def clients_of(parent: int) -> list[int]:
     found = []
     for one in psutil.Process(parent).children():
         with suppress(psutil.Error):
-            if "gridbench.placement.real.client" in one.cmdline():
+            if "gridbench.placement.real_client" in one.cmdline():
                 found.append(one.pid)
     return found

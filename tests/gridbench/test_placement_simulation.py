@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.placement.plan import PlannedCalls, planned_calls
 from gridbench.placement.record import POLICIES, ServerPolicy, totals_of
 from gridbench.placement.scenario import (
     DEFAULT_SCENARIO,
@@ -23,9 +22,11 @@ from gridbench.placement.scenario import (
     WorkloadKind,
 )
 from gridbench.placement.simulation import (
+    PlannedCalls,
     alone,
     best_assignment,
     mean_bound,
+    planned_calls,
     simulate,
     total_bound,
 )
@@ -225,3 +226,13 @@ def test_a_watch_can_stop_a_simulation() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         simulate(small(duration=3000.0), "random", watch=stop)
+
+
+def test_clients_with_the_same_old_loads_do_not_all_choose_one_server() -> None:
+    scenario = DEFAULT_SCENARIO.scaled(100, 10_000).with_workload(kind="poisson", load=0.6)
+    scenario = scenario.with_workload(duration=20.0).with_interval(3.0)
+    plan = planned_calls(scenario, 1)
+    policies: tuple[ServerPolicy, ...] = ("least-time", "two-choices", "least-load")
+    means = {one: simulate(scenario, one, plan=plan).totals.mean for one in policies}
+    assert means["least-time"] < 1.5 * means["two-choices"]
+    assert means["least-load"] > 5 * means["two-choices"]

@@ -16,7 +16,7 @@ from gridbench.cli import cli
 from gridbench.terminal import new_console, new_table, say
 from running import DEADLINE, REPOSITORY, MakeSetup, Run
 
-#: What colours, bars and other changes of what stands on a terminal are made of.
+#: What colours, bars and other changes of a terminal are made of.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 

@@ -15,9 +15,8 @@ import pytest
 from ended import gone
 from gridbench.engines.environments import our_launch
 from gridbench.process.child import Child, Ended
-from gridbench.process.children import PythonLaunch
+from gridbench.process.children import Leftovers, PythonLaunch
 from gridbench.process.inside import ObjectChannel
-from gridbench.process.leftovers import Leftovers
 
 _LINES = "from gridbench.process.inside import LineChannel\n"
 _SERVE = "import os, sys, time\nfrom gridbench.process.inside import serve\n"

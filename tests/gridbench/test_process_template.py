@@ -15,8 +15,8 @@ import pytest
 
 from ended import gone
 from gridbench.process.child import Child, Ended, ProcessTemplate
+from gridbench.process.children import Leftovers
 from gridbench.process.inside import OPEN_FILES
-from gridbench.process.leftovers import Leftovers
 
 _LONG = 30.0  # seconds that nothing here takes
 
@@ -47,7 +47,7 @@ def main(descriptor):
         status = Path("/proc/self/status").read_text()
         lines.send(int(status.partition("FDSize:")[2].split()[0]))
         wanted = 0
-    print("it was told", wanted)
+    print("it got", wanted)
     if wanted == "wait":
         time.sleep(1000)
     sys.exit(wanted)
@@ -58,7 +58,7 @@ if __name__ == "__main__":
 
 _PARENT = """
 import time
-from gridbench.process.leftovers import Leftovers
+from gridbench.process.children import Leftovers
 from gridbench.process.child import ProcessTemplate
 template = ProcessTemplate("module_of_test")
 with Leftovers():
@@ -151,7 +151,7 @@ def test_how_a_copy_ends_and_what_it_printed_is_known(
     with pytest.raises(Ended):
         child.receive(time.monotonic() + _LONG)
     assert child.ending() == "ended with exit status 3"
-    assert child.last_lines(1) == ["it was told 3"]
+    assert child.last_lines(1) == ["it got 3"]
     child.end(leftovers)
 
 

@@ -21,7 +21,7 @@ def shown(screen: io.StringIO) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
 
 
-def test_a_terminal_shows_which_step_goes_on_and_when_the_last_will_end() -> None:
+def test_a_terminal_shows_which_step_continues_and_when_the_last_will_end() -> None:
     console, screen = terminal()
     with Steps(console, "case", 3, seconds=600) as steps:
         steps.begin("2 cores, 4 tasks", expected=200)
@@ -65,7 +65,7 @@ def test_where_lines_pile_up_there_are_few(monkeypatch: pytest.MonkeyPatch) -> N
     assert plain.getvalue() == "case 1 of 3: a\ncase 3 of 3: c, at most 2 min\n"
 
 
-def test_tasks_are_counted_and_the_last_count_is_told_in_any_case() -> None:
+def test_tasks_are_counted_and_the_last_count_is_reported_in_any_case() -> None:
     plain = io.StringIO()
     with Tasks(Console(file=plain)) as tasks:
         tasks.begin("pool", 2000)

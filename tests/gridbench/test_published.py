@@ -11,11 +11,10 @@ import pytest
 
 from gridbench.analysis.transfer import bytes_per_second
 from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN, WHOLE_RUN_SLIDES, ninfg, symphony
-from gridbench.pages.markdown import markdown_page
+from gridbench.pages.document import markdown_page
 from gridbench.printing import Printing
 from gridbench.published import command
-from gridbench.published.command import TABLES, chosen
-from gridbench.published.document import document_of
+from gridbench.published.command import TABLES, chosen, document_of
 from gridbench.published.figures import (
     Computed,
     PredictedTable,
@@ -234,7 +233,7 @@ def test_the_program_writes_the_page(gridbench: Run, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_what_cannot_be_done_is_reported(
     gridbench: Run, arguments: tuple[str, ...], message: str
 ) -> None:
     done = gridbench(*arguments)

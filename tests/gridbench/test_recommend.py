@@ -16,14 +16,13 @@ from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
-from gridbench.pages.document import StaticChart
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import StaticChart, markdown
 from gridbench.pages.render import page
 from gridbench.printing import Printing
-from gridbench.recommend.command import planned_work, run_recommend, write_pdf
-from gridbench.recommend.decision import PlannedWork, Recommendation, recommend
+from gridbench.recommend.decision import PlannedWork, Recommendation, recommendations
 from gridbench.recommend.document import document_of, findings, headline, sentences, trends_table
 from gridbench.recommend.evidence import read_evidence
+from gridbench.recommend.options import planned_work, run_recommend, write_pdf
 from gridbench.scenario.grids import GridChoice, cases_of
 from gridbench.scenario.results import FORM as SCENARIO_FORM
 from running import Run
@@ -89,7 +88,7 @@ def advice(folder: Path, model: PipelineModel) -> Path:
 def recommended(
     sources: Sequence[Path], work: PlannedWork | None = None, cores: int | None = None
 ) -> Recommendation:
-    (found,) = recommend(read_evidence(sources), work, cores)
+    (found,) = recommendations(read_evidence(sources), work, cores)
     return found
 
 
@@ -173,7 +172,7 @@ def test_several_dates_become_a_history(tmp_path: Path) -> None:
 def test_each_machine_has_its_own_recommendation(tmp_path: Path) -> None:
     first = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.5})
     other = scenario(tmp_path / "b", {"gridrpc-native": 2.0, "dask": 1.0}, host="node2")
-    found = recommend(read_evidence([first, other]))
+    found = recommendations(read_evidence([first, other]))
     assert [(one.host, one.engine) for one in found] == [
         ("node1", "gridrpc-native"),
         ("node2", "dask"),
@@ -205,7 +204,7 @@ def test_the_markdown_is_as_reviewed(
     sources = [
         Path(name) for name in ("scenario-4", "compare-2030", "compare-2031", "other", "advice")
     ]
-    made = recommend(read_evidence(sources), PlannedWork(3600.0, None, 0.04), 8)
+    made = recommendations(read_evidence(sources), PlannedWork(3600.0, None, 0.04), 8)
     same_as_golden(markdown(document_of(made)), "recommend/recommendation.md")
 
 

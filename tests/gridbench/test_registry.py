@@ -105,6 +105,30 @@ def test_a_third_partys_engine_runs(
     assert re.search(r"Tasks succeeded +12\b", done.stdout)
 
 
+USES_PANDAS = """
+import pandas
+from gridbench.engines.process_pool import ProcessPoolEngine
+
+class Engine(ProcessPoolEngine):
+    name = "table"
+"""
+
+
+def test_pandas_is_for_engines_of_others_alone(
+    gridbench: Run, make_setup: MakeSetup, tmp_path: Path
+) -> None:
+    pytest.importorskip("pandas")
+    env = install(tmp_path, "table = uses_pandas:Engine\n")
+    (tmp_path / "site" / "uses_pandas.py").write_text(USES_PANDAS)
+    setup = make_setup(tasks=2, nodes=1)
+    for engine in ("process-pool", "table"):
+        traced = env | {"PYTHONPROFILEIMPORTTIME": "1"}
+        done = gridbench("run", setup, "--engine", engine, "--out", engine, env=traced)
+        assert done.returncode == 0, done.stderr
+        imported = re.search(r"\| +pandas\.core$", done.stderr, re.MULTILINE)
+        assert (imported is not None) == (engine == "table")
+
+
 def test_engines_that_bring_a_batch_system_are_listed_with_what_uses_ones_own(
     gridbench: Run,
 ) -> None:

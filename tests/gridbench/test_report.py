@@ -17,7 +17,7 @@ from golden import same_as_golden
 from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
 from gridbench.formats import duration, shortened, size
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import markdown
 from gridbench.pages.render import page as page_in_html
 from gridbench.report.charts import FEWEST_TASKS, MOST_TASKS, most_tasks, shown_tasks
 from gridbench.report.document import document_of
@@ -105,7 +105,7 @@ def test_all_of_a_page_has_stamps_on_the_clients_clock():
     order = np.argsort(truth["submit"], kind="stable")
     for name, column in (("calc-in", "calc_in"), ("calc-out", "calc_out")):
         assert drawn[name] == pytest.approx(truth[column].to_numpy()[order], abs=exactly)
-    # What was logged is told as it was, and what was done about it.
+    # The report shows the log as it was, and what was done about it.
     (negative, moved) = notices(found)
     assert negative.startswith("Negative intervals: calc-out to retrieve")
     assert moved.startswith("Clocks differ: that of node")

@@ -1,4 +1,4 @@
-"""Which figures of a report are on the client's clock, and what is said of coarse stamps."""
+"""Which figures of a report are on the client's clock, and notes on coarse stamps."""
 
 from __future__ import annotations
 

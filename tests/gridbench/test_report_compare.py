@@ -1,4 +1,4 @@
-"""Two results are compared: what is better or worse, what cannot be told, and the exit status."""
+"""Two results are compared: what is better, worse or undecided, and the exit status."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pytest
 from gridbench.errors import InputError
 from gridbench.micro.record import Results
 from gridbench.result_kind import FigureName, Measure
-from gridbench.results.compare import Compared, compared, failing, parse_share, told
-from gridbench.results.table import measures_of
+from gridbench.results.table import Compared, compared, describe, failing, measures_of, parse_share
 from micro_results import made
 from running import MakeSetup, Run, accept
 from scenario_results import all_done, write_folder
@@ -58,7 +57,7 @@ def test_only_what_can_be_claimed_fails() -> None:
     assert failing([clear, unclear], 0.2) == []
 
 
-def test_what_only_one_has_is_left_out_and_nothing_in_common_is_told() -> None:
+def test_what_only_one_has_is_left_out_and_nothing_in_common_is_reported() -> None:
     here = {("a", "x"): Measure((1.0,)), ("a", "y"): Measure((1.0,))}
     there = {("a", "x"): Measure((2.0,)), ("a", "y"): Measure((1.0,), "MB")}
     assert [found.what for found in compared(here, there)] == ["x"]
@@ -69,14 +68,16 @@ def test_what_only_one_has_is_left_out_and_nothing_in_common_is_told() -> None:
 def test_the_sentence_counts() -> None:
     worse, better = one((1.0, 1.0), (1.2, 1.2)), one((1.0, 1.0), (0.5, 0.5))
     few = one((1.0,), (1.0,))
-    assert told([worse, better, few]) == (
+    assert describe([worse, better, few]) == (
         "Of 3 figures: 1 worse, by up to 20.0 %, 1 better, by up to 50.0 %; 1 measured too seldom"
         " to tell."
     )
-    assert told([few]) == (
+    assert describe([few]) == (
         "Provisional: of 1 figure, none differs; a claim takes 2 values of each side."
     )
-    assert told([one((1.0,), (1.5,))]).startswith("Provisional: of 1 figure, 1 worse, by up to 50")
+    assert describe([one((1.0,), (1.5,))]).startswith(
+        "Provisional: of 1 figure, 1 worse, by up to 50"
+    )
 
 
 @pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("0.05", 0.05), (" 12.5 % ", 0.125)])
@@ -173,7 +174,7 @@ def test_results_of_two_kinds_have_nothing_in_common(
     assert "no measurement in common" in done.stderr
 
 
-def test_scenarios_of_which_no_case_counts_are_told_with_why(
+def test_scenarios_without_a_valid_case_are_reported_with_why(
     gridbench: Run, tmp_path: Path
 ) -> None:
     busy = [
@@ -192,7 +193,7 @@ def test_scenarios_of_which_no_case_counts_are_told_with_why(
     assert len(done.stderr.splitlines()) == 2
 
 
-def test_damaged_results_are_told(tmp_path: Path) -> None:
+def test_damaged_results_are_reported(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"kind": ')
     with pytest.raises(InputError):
         measures_of(tmp_path)

@@ -26,7 +26,7 @@ def rows(text: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split(" |")]
 
 
-def test_a_run_is_told_with_its_figures(gridbench: Run, tmp_path: Path) -> None:
+def test_a_run_is_reported_with_its_figures(gridbench: Run, tmp_path: Path) -> None:
     done = gridbench("report", LOG, "--markdown", "tables.md")
     assert (done.returncode, done.stdout) == (0, "tables: tables.md\n")
     text = (tmp_path / "tables.md").read_text()

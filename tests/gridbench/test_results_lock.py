@@ -1,4 +1,4 @@
-"""Results in a folder, or a file, are of one process at a time, and another one is told which."""
+"""Exclusive locks on results: another process gets an error that names the holder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.micro.record import FORM
-from gridbench.results_lock import LOCK, sole_use, sole_use_of_file
+from gridbench.results_folder import LOCK, exclusive_file_lock, exclusive_lock
 from gridbench.run.recorder import make_places, replaceable
 from gridbench.sync.record import FILE
 from running import PROGRAM, MakeSetup, Run, until
@@ -28,9 +28,9 @@ _HOLDS = """
 import os, sys
 from pathlib import Path
 from rich.console import Console
-from gridbench.results_lock import sole_use, sole_use_of_file
+from gridbench.results_folder import exclusive_lock, exclusive_file_lock
 name, place, forks = sys.argv[1:]
-with (sole_use if name == "folder" else sole_use_of_file)(Path(place), Console()):
+with (exclusive_lock if name == "folder" else exclusive_file_lock)(Path(place), Console()):
     child = 0 if forks == "no" else os.fork()
     if forks == "yes" and not child:
         sys.stdin.read()
@@ -133,28 +133,28 @@ def test_a_process_that_was_forked_does_not_keep_it(tmp_path: Path) -> None:
     with holder(tmp_path, forks="yes") as process:
         process.send_signal(signal.SIGKILL)
         process.wait()
-        with sole_use(tmp_path, Console()):
+        with exclusive_lock(tmp_path, Console()):
             assert (tmp_path / LOCK).read_text() == f"{os.getpid()} {platform.node()}\n"
 
 
-def test_a_process_on_another_host_is_told_with_it(tmp_path: Path) -> None:
+def test_a_process_on_another_host_is_reported_with_it(tmp_path: Path) -> None:
     with holder(tmp_path):
         (tmp_path / LOCK).write_text("12 node7\n")
-        with pytest.raises(InputError) as caught, sole_use(tmp_path, Console()):
+        with pytest.raises(InputError) as caught, exclusive_lock(tmp_path, Console()):
             pass
     assert caught.value.what == "is in use by another gridbench, process 12 on node7"
 
 
 def test_a_folder_in_which_nothing_was_kept_is_removed_again(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), sole_use(tmp_path / "runs" / "new", Console()):
+    with pytest.raises(KeyError), exclusive_lock(tmp_path / "runs" / "new", Console()):
         raise KeyError
     assert list(tmp_path.iterdir()) == []
-    with sole_use(tmp_path / "runs" / "new", Console()):
+    with exclusive_lock(tmp_path / "runs" / "new", Console()):
         (tmp_path / "runs" / "new" / "kept").touch()
     assert [path.name for path in (tmp_path / "runs" / "new").iterdir()] == ["kept"]
     # That of the user stays, though it is empty.
     (tmp_path / "mine").mkdir()
-    with sole_use(tmp_path / "mine", Console()):
+    with exclusive_lock(tmp_path / "mine", Console()):
         pass
     assert (tmp_path / "mine").is_dir()
 
@@ -168,22 +168,22 @@ def test_a_lock_file_alone_is_nothing_that_a_run_would_replace(tmp_path: Path) -
         replaceable(tmp_path, replace=False)
 
 
-def test_a_folder_that_can_only_be_read_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_can_only_be_read_is_reported(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(place)], check=True)
     try:
-        with pytest.raises(InputError) as caught, sole_use(place, Console()):
+        with pytest.raises(InputError) as caught, exclusive_lock(place, Console()):
             pass
         assert caught.value.what == "cannot use the output folder: Read-only file system"
-        with pytest.raises(InputError) as caught, sole_use_of_file(place / "x.json", Console()):
+        with pytest.raises(InputError) as caught, exclusive_file_lock(place / "x.json", Console()):
             pass
         assert caught.value.what == "cannot write the results: Read-only file system"
     finally:
         subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_file_system_without_locks_is_told_and_used(
+def test_a_file_system_without_locks_is_reported_and_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lockf(*_: int) -> None:
@@ -191,7 +191,7 @@ def test_a_file_system_without_locks_is_told_and_used(
 
     monkeypatch.setattr(fcntl, "lockf", lockf)
     said = io.StringIO()
-    with sole_use(tmp_path, Console(file=said)):
+    with exclusive_lock(tmp_path, Console(file=said)):
         pass
     assert said.getvalue() == (
         f"{tmp_path}: its file system has no locks (No locks available): see to it that no other"

@@ -1,4 +1,4 @@
-"""How often engines and cases are run, until their outcome is known, and what is said of it."""
+"""How often engines and cases are run, until their outcome is known, and the sentence about it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.quantities import AUTO, ROUNDS
 from gridbench.report.prose import verdict
 from gridbench.report.run_analysis import studies_of, together
-from gridbench.run.comparison import ahead
+from gridbench.run.comparison import outcome_sentence
 from gridbench.run.experiment import rounds
 from gridbench.run.runner import EngineRun
 from gridbench.scenario.experiment import ScenarioExperiment
@@ -100,46 +100,48 @@ def test_the_middle_round() -> None:
 
 
 def test_sentences_say_who_won_how_much_and_how_sure() -> None:
-    assert ahead({"a": SLOW, "b": FAST}) == (
+    assert outcome_sentence({"a": SLOW, "b": FAST}) == (
         "b won, 1.010 s against 2.100 s of a, 2.08 times in the medians; its slowest run of 3 was"
         " faster than the fastest of 3."
     )
-    assert ahead({"a": (*FAST, *FAST, *FAST[:2], 3.0), "b": SLOW * 3}) == (
+    assert outcome_sentence({"a": (*FAST, *FAST, *FAST[:2], 3.0), "b": SLOW * 3}) == (
         "a won, 1.010 s against 2.100 s of b, 2.08 times in the medians of 9 and 9 runs; the ratio"
         " is above 1.98 with 95 % confidence."
     )
     close = (1.0, 1.01, 0.99, 1.005)
-    assert ahead({"a": close, "b": (1.001, 1.011, 0.991, 1.006)}) == (
+    assert outcome_sentence({"a": close, "b": (1.001, 1.011, 0.991, 1.006)}) == (
         "No engine won: a and b are as fast as each other within 5 %, 1.002 s and 1.003 s in the"
         " medians of 4 and 4 runs."
     )
-    assert ahead({"a": FAST, "b": (0.9, 1.5, 1.1)}) == (
+    assert outcome_sentence({"a": FAST, "b": (0.9, 1.5, 1.1)}) == (
         "Provisional: a 1.01 s, b 1.10 s (1.09 times); rounds scatter so much that b may be as"
         " fast."
     )
-    assert ahead({"a": FAST, "b": SLOW[:1]}) == (
+    assert outcome_sentence({"a": FAST, "b": SLOW[:1]}) == (
         "Provisional: a 1.01 s, b 2.00 s (1.98 times); a claim takes 2 undisturbed rounds of each"
         " engine."
     )
-    assert ahead({"a": FAST}) == "a ran 3 times, in 1.000 s to 1.020 s."
-    assert ahead({"a": FAST[:1]}) == ""
+    assert outcome_sentence({"a": FAST}) == "a ran 3 times, in 1.000 s to 1.020 s."
+    assert outcome_sentence({"a": FAST[:1]}) == ""
 
 
 def test_disturbed_rounds_give_a_provisional_answer() -> None:
-    assert ahead(
+    assert outcome_sentence(
         {"pool": [], "grid": []}, {"pool": [1.3, 1.2, 1.27], "grid": [0.8, 0.82, 0.81]}
     ) == (
         "Provisional: grid 810 ms, pool 1.27 s (1.57 times); the machine was busy in 6 of 6 rounds."
     )
     # All rounds of all engines are compared, as other programs slow both sides then.
-    assert ahead({"a": [1.0], "b": []}, {"a": [3.0, 3.0], "b": [6.0]}) == (
+    assert outcome_sentence({"a": [1.0], "b": []}, {"a": [3.0, 3.0], "b": [6.0]}) == (
         "Provisional: a 3.00 s, b 6.00 s (2 times); the machine was busy in 3 of 4 rounds."
     )
-    assert ahead({"a": []}, {"a": [0.81]}) == (
+    assert outcome_sentence({"a": []}, {"a": [0.81]}) == (
         "Provisional: a 810 ms; the machine was busy in 1 of 1 round."
     )
     # Where undisturbed rounds suffice, disturbed ones change nothing.
-    assert ahead({"a": SLOW, "b": FAST}, {"a": [0.1], "b": []}) == ahead({"a": SLOW, "b": FAST})
+    assert outcome_sentence({"a": SLOW, "b": FAST}, {"a": [0.1], "b": []}) == outcome_sentence(
+        {"a": SLOW, "b": FAST}
+    )
 
 
 Outcome = Callable[[str, int | None], EngineRun]

@@ -1,4 +1,4 @@
-"""Whole runs: what lies in the folder, what is said, and the exit status."""
+"""Whole runs: the folder, the output, and the exit status."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_run_leaves_a_full_record(
     for before, after in (("submit", "calc_in"), ("calc_in", "calc_out"), ("calc_out", "retrieve")):
         assert pc.all(pc.less_equal(table.column(before), table.column(after))).as_py()
     assert pc.min(table.column("slept")).as_py() >= 0.02
-    # Rows stand in the order of retrieval, in the log too.
+    # Rows are in the order of retrieval, in the log too.
     retrieve = table.column("retrieve").to_pylist()
     assert retrieve == sorted(retrieve)
     assert [int(row[0]) for row in log_rows(out)] == table.column("tid").to_pylist()
@@ -159,7 +159,7 @@ def test_the_checksum_pass_can_be_left_out(
         ("close", "complete", 8, 0, "the engine failed to close: RuntimeError: the door is stuck"),
     ],
 )
-def test_what_goes_wrong_is_told_and_the_rest_is_kept(
+def test_what_goes_wrong_is_reported_and_the_rest_is_kept(
     *,
     gridbench: Run,
     make_setup: MakeSetup,
@@ -349,7 +349,7 @@ def test_a_disk_that_fills_up_ends_the_run_and_keeps_what_was_there(
     assert table.column("tid").to_pylist()[0] >= 1
 
 
-def test_an_engine_is_asked_for_once(gridbench: Run, make_setup: MakeSetup) -> None:
+def test_an_engine_is_requested_once(gridbench: Run, make_setup: MakeSetup) -> None:
     done = gridbench("run", make_setup(), *POOL, *POOL, "--out", "out")
     assert done.returncode == 2
     assert "the engine `process-pool` occurs twice" in done.stderr

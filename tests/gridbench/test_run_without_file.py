@@ -123,7 +123,7 @@ def test_engines_are_compared_without_a_file(gridbench: Run, tmp_path: Path) -> 
     [
         (("lokyy",), "unknown engine `lokyy`\nhint: did you mean `loky`?"),
         (("",), "unknown engine ``"),
-        (("loky", "--engine", "loky"), "the engine `loky` is asked for twice"),
+        (("loky", "--engine", "loky"), "the engine `loky` is named twice"),
         (("--cores", "0"), "--cores: `0` is not a whole number from 1 to 100,000"),
         (("--cores", "1e9"), "--cores: `1e9` is not a whole number"),
         (("--tasks", "-5"), "--tasks: `-5` is not a whole number"),

@@ -36,5 +36,5 @@ def test_the_rate_of_one_task_is_its_data_by_what_it_adds_to_a_step() -> None:
     plots = {one.id: one for one in plots_of(4, cells_of(all_done(4)))}
     (line,) = [one for one in plots["input-rate-0"].lines if one.name == "100 cores, one task"]
     found = {point.place.text: point.value.value for point in line.points}
-    # In Mbit/s, of which 8 are 1 MB in a second.
+    # In Mbit/s; 8 are 1 MB in a second.
     assert found["1MB"] == pytest.approx(8 * RATE / MB)

@@ -50,23 +50,23 @@ def grid(slurm: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def told(servers: Servers) -> list[tuple[str, int]]:
+def describe(servers: Servers) -> list[tuple[str, int]]:
     return [(host.name, host.workers) for host in servers.hosts]
 
 
-def test_a_batch_system_is_asked_for_nodes_that_are_alike(grid: Path) -> None:
+def test_a_batch_system_is_requested_nodes_that_are_alike(grid: Path) -> None:
     given = ask(grid, ("lab",), patience=DEADLINE)
-    assert told(given) == [("lab-1", 3), ("lab-2", 3)]
+    assert describe(given) == [("lab-1", 3), ("lab-2", 3)]
     with limited(given, 4) as few:
-        assert told(few) == [("lab-1", 2), ("lab-2", 2)]
+        assert describe(few) == [("lab-1", 2), ("lab-2", 2)]
         assert ask(few.file, few.names, patience=DEADLINE).hosts == few.hosts
     with limited(given, 3) as few:
-        assert told(few) == [("lab-1", 3)]
+        assert describe(few) == [("lab-1", 3)]
     with pytest.raises(InputError, match="5 workers cannot be divided evenly"):
         spread(given, 5)
 
 
-def test_a_url_of_a_batch_system_is_told_its_numbers(grid: Path) -> None:
+def test_a_url_of_a_batch_system_is_reported_its_numbers(grid: Path) -> None:
     del grid
     url = "slurm://lab?workers=3&nodes=2&partition=batch&wall_time=00:05:00"
     given = ask(None, (url,), patience=DEADLINE)

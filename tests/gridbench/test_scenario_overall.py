@@ -69,7 +69,7 @@ def test_what_does_not_differ_has_no_engines(tmp_path: Path) -> None:
     assert "does nothing, was 8.000 µs in the median." in page
 
 
-def test_the_engines_are_named_of_which_each_case_was_measured_once(tmp_path: Path) -> None:
+def test_engines_with_cases_measured_once_are_named(tmp_path: Path) -> None:
     ours = all_done(4)
     folders = [
         folder_of(tmp_path / "ours", header_of(4), [*ours, *(replace(o, round=1) for o in ours)]),

@@ -63,7 +63,7 @@ def test_what_has_run_corrects_the_guess() -> None:
     assert slow.slower("engine") == pytest.approx(3.0)
 
 
-def test_cases_that_do_not_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_that_do_not_fit_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     need = _need(CASE)
     monkeypatch.setattr(plan, "available_memory", lambda: need.memory * 2)
     assert cannot(CASE, need, "engine", FACTS) == ""

@@ -22,7 +22,7 @@ Points = dict[tuple[str, str], Interval]
 
 
 def drawn(scenario: int, results: list[CaseResult]) -> tuple[Points, str]:
-    """The rates of a scenario by line and size, and what is said about them."""
+    """The rates of a scenario by line and size, and the sentences about them."""
     plots = plots_of(scenario, cells_of(results))
     (found,) = (one for one in plots if one.id.split("-")[1] == "rate")
     points = {

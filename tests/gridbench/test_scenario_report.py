@@ -14,10 +14,8 @@ from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.pages.colours import engine_colours
 from gridbench.pages.curves import Curve
-from gridbench.pages.document import write_page
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import markdown, write_page
 from gridbench.pages.render import page
-from gridbench.provisional import marked
 from gridbench.result_kind import write_report
 from gridbench.scenario.answers import answers
 from gridbench.scenario.cases import cells_of
@@ -27,6 +25,7 @@ from gridbench.scenario.figures import results_of_runs
 from gridbench.scenario.plots import plots_of
 from gridbench.scenario.published import NINFG, SYMPHONY, comparisons, published_blocks
 from gridbench.scenario.results import CaseResult
+from gridbench.statistics.claims import marked
 from gridbench.tasklog import TaskLogHeader, TaskLogWriter
 from scenario_results import all_done, header_of, results_of, write_folder
 
@@ -91,10 +90,10 @@ def test_too_few_cases_for_a_question_are_not_said_not_to_count() -> None:
 
 def test_only_what_counts_is_spoken_of() -> None:
     results = [replace(result, status="invalid") for result in all_done(3)]
-    anew = "Run the same command again to measure them."
-    assert said(3, results) == f"No valid case. {anew}"
+    again = "Run the same command again to measure them."
+    assert said(3, results) == f"No valid case. {again}"
     busy = [replace(result, reason="overloaded machine: by 95 %") for result in results]
-    assert said(3, busy) == f"No valid case (overloaded machine). {anew}"
+    assert said(3, busy) == f"No valid case (overloaded machine). {again}"
     ((_, once),) = answers(3, cells_of(results), again=False)
     assert once == ["No valid case."]
     # Of cases that were just disturbed the answer is provisional.

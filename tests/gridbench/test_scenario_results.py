@@ -74,7 +74,7 @@ def test_a_line_that_is_being_written_is_left_out_and_stays(tmp_path: Path) -> N
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"scenario": 3, "ca')
     assert len(read_cases(tmp_path)) == 1
-    assert path.read_bytes() != whole  # only whoever goes on may cut it off
+    assert path.read_bytes() != whole  # only whoever continues may cut it off
     _written(tmp_path).close()
     assert path.read_bytes() == whole
 
@@ -105,7 +105,7 @@ def test_a_damaged_or_foreign_line_is_named(
     assert (caught.value.file, caught.value.line) == (path, line)
 
 
-def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_results_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no results of a scenario"):
         read_cases(tmp_path)
 

@@ -28,7 +28,7 @@ def test_each_scenario(gridbench: Run, tmp_path: Path, scenario: int, cases: int
     header, results = read_results(tmp_path / "out")
     assert (header.options["scenario"], header.options["time_scale"]) == (scenario, 1e-5)
     assert len(results) == cases
-    # Others may use this machine as well; then it is said, and the figures are there all the same.
+    # Others may use this machine as well; a note says so, and the figures are shown.
     assert {result.status for result in results} <= {"done", "invalid"}
     for result in results:
         assert result.total_s is not None
@@ -100,7 +100,7 @@ def test_what_does_not_fit_into_the_time_is_skipped(gridbench: Run, tmp_path: Pa
     assert {r.status for r in read_cases(tmp_path / "out")} <= {"done", "invalid"}
 
 
-def test_a_case_that_goes_on_for_too_long_is_ended(
+def test_a_case_that_continues_for_too_long_is_ended(
     gridbench: Run, tmp_path: Path, faulty: dict[str, str]
 ) -> None:
     options = ("--engine", "idle", "--cores", "2", "--sizes", "0", "--time-scale", "0")
@@ -111,7 +111,7 @@ def test_a_case_that_goes_on_for_too_long_is_ended(
     assert "time: it was ended after the 10 s that it may take; 0 of 2 tasks" in result.reason
 
 
-def test_failures_are_told_and_the_others_go_on(
+def test_failures_are_reported_and_the_others_continue(
     gridbench: Run, tmp_path: Path, faulty: dict[str, str]
 ) -> None:
     engines = ("--engine", "task3", "--engine", "lean", "--engine", "start")
@@ -128,14 +128,14 @@ def test_failures_are_told_and_the_others_go_on(
     assert "the licence has expired" in page
 
 
-def test_what_failed_is_tried_again_if_that_is_asked_for_or_others_may_be_the_reason(
+def test_what_failed_is_tried_again_if_that_is_requested_or_others_may_be_the_reason(
     gridbench: Run, tmp_path: Path, faulty: dict[str, str]
 ) -> None:
     options = (*SMALL, "--engine", "start", "--out", "out")
     path = tmp_path / "out" / CASES
 
     def run(*more: str, again: bool = False) -> tuple[str, int]:
-        """What is said, and how many cases were tried. What was tried before was disturbed if it
+        """The output, and how many cases were tried. What was tried before was disturbed if it
         is to be tried `again`, and else not, whatever the tests beside this one did."""
         before = path.read_text().splitlines() if path.exists() else ["the header"]
         records = [json.loads(line) | {"again": again} for line in before[1:]]
@@ -227,7 +227,7 @@ class Running:
         return path.read_text().count("\n") if path.exists() else 0
 
 
-def test_a_killed_scenario_goes_on_where_it_stopped(
+def test_a_killed_scenario_continues_where_it_stopped(
     gridbench: Run, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     running = Running(tmp_path, environment)

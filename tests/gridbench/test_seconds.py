@@ -36,7 +36,7 @@ def test_a_time_is_seconds_or_has_a_unit(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "s", "3 parsecs", "nan", "inf", "1_0", "3S", "2 mins s", "1 ss", "1" + "0" * 50]
 )
-def test_what_is_no_time_is_told(text: str) -> None:
+def test_what_is_no_time_is_reported(text: str) -> None:
     with pytest.raises(InputError, match=r"--limit: `.*` is not a time") as caught:
         parse_seconds("--limit", text)
     assert "(ms, s, min, h, d)" in caught.value.remedy

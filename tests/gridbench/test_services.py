@@ -257,7 +257,7 @@ def test_a_forked_process_leaves_its_parents_service_alone() -> None:
 
 
 @needs_redis
-def test_redis_keeps_what_it_is_told_to() -> None:
+def test_redis_keeps_what_it_is_reported_to() -> None:
     with Redis("always") as rig:
         rig.command("set", "key", "kept at once")
         kept = [path.read_bytes() for path in (rig.folder / "appendonlydir").glob("*.incr.aof")]
@@ -275,7 +275,7 @@ def test_a_database_is_of_its_own() -> None:
     assert not one.folder.exists()
 
 
-def test_it_is_told_what_is_not_installed(
+def test_it_is_reported_what_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gridbench: Run
 ) -> None:
     monkeypatch.setattr(daemons, "path", lambda: str(tmp_path))

@@ -1,4 +1,4 @@
-"""Simulated runs: systems, throttling, what limits, and profiles of one's own."""
+"""Simulated runs: systems, throttling, bottlenecks, and profiles of one's own."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from gridbench.formats import duration
 from gridbench.model.pipeline import Link, Manager, PipelineParameters, evaluate
 from gridbench.simulate.account import account, gains, limit, notices, uses
 from gridbench.simulate.comparison import against_published
-from gridbench.simulate.profile_file import profile_text, read_profile
-from gridbench.simulate.profiles import SYSTEMS, system
+from gridbench.simulate.profiles import SYSTEMS, profile_text, read_profile, system
 from gridbench.simulate.simulation import (
     SimulatedWorkload,
     Simulation,
@@ -213,7 +212,7 @@ def test_absurd_throttling_is_refused(wrong: dict[str, float]) -> None:
         Throttling(**({"memory": 1.0, "disk": 1.0} | wrong))
 
 
-# What limits.
+# Bottlenecks.
 
 
 @pytest.mark.parametrize(
@@ -234,7 +233,7 @@ def test_absurd_throttling_is_refused(wrong: dict[str, float]) -> None:
         ("condor", SimulatedWorkload(cores=100, tasks=5000, sleep=1.0), "The client"),
     ],
 )
-def test_what_limits_is_told(name: str, work: SimulatedWorkload, told: str) -> None:
+def test_the_bottleneck_is_reported(name: str, work: SimulatedWorkload, told: str) -> None:
     done = simulate(work, system(name))
     assert limit(done, uses(done), gains(done)).startswith(told)
 
@@ -272,8 +271,8 @@ def test_throttling_does_not_change_the_published_predictions() -> None:
 
 
 def test_more_cores_than_were_measured_are_said_to_be_an_extrapolation() -> None:
-    assert not any("extrapolation" in told for told in notices(system("symphony"), 400))
-    assert any("extrapolation" in told for told in notices(system("symphony"), 401))
+    assert not any("extrapolated" in told for told in notices(system("symphony"), 400))
+    assert any("extrapolated" in told for told in notices(system("symphony"), 401))
     assert any("not known" in told for told in notices(system("condor"), 1))
 
 
@@ -331,7 +330,7 @@ def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
         read_profile(tmp_path / "none.toml")
 
 
-# The runs of which the report shows how Symphony's manager behaved, figures 5.4.1-2 to -15.
+# The runs that show how Symphony's manager behaved, figures 5.4.1-2 to -15.
 
 SHORT_OF_MEMORY = {
     "5.4.1-2": (100, 200, 20.0, 10 * MEGABYTE, 10 * MEGABYTE),
@@ -373,7 +372,7 @@ def test_symphony_is_short_of_memory_where_it_was_seen(name: str) -> None:
     assert (asked > 0.5) == (name not in UNDISTURBED)
     held = row.split(" | ")[2].removesuffix(" GB")
     assert float(held) == pytest.approx(pressure.most / 2**30, rel=0.1, abs=1e-3)
-    # It is the link that tells all ten, and so the reader is told of it.
+    # The link limits all ten, and the report says so.
     told = [text for text in cautions_of(done.case, done.system, pressure) if "link" in text]
     assert len(told) == (name not in UNDISTURBED)
     assert all(text.startswith(f"Tasks ask for {asked * 100:.0f} % of") for text in told)
@@ -435,7 +434,7 @@ def test_data_is_kept_until_its_task_is_done() -> None:
 
 
 def test_the_documentation_has_all_published_spans() -> None:
-    page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "simulate-accuracy.md").read_text(encoding="utf-8")
     calc_in, retrieve, *_ = against_published(lambda *_: None)
     for one in (*calc_in.rows, *retrieve.rows):
         times = f"{duration(one.real)} | {duration(one.simulated)}"

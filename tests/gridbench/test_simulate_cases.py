@@ -9,13 +9,12 @@ import pytest
 
 from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter
+from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter, Span
 from gridbench.model.model_kind import parameters as of_tasks
-from gridbench.model.spans import Span
-from gridbench.pages.markdown import markdown
-from gridbench.simulate import cases
-from gridbench.simulate.cases import CasePrediction, CasePredictions
+from gridbench.pages.document import markdown
+from gridbench.simulate import sweep as cases
 from gridbench.simulate.document import cases_document
+from gridbench.simulate.sweep import CasePrediction, CasePredictions
 
 PARAMETERS = (ModelParameter("cores", "cores"), ModelParameter("size", "data", "bytes"))
 CASE = {"cores": 2000.0, "size": 2048.0}
@@ -24,7 +23,7 @@ FAR = ("cores: 2,000 is outside what was measured, 1 to 8",)
 
 @dataclass(frozen=True)
 class Stated:
-    """A model of which only the names and the measured are asked."""
+    """A model that only gives the names and the measured cases."""
 
     name: str = "one"
     told: str = "one on here"
@@ -72,7 +71,7 @@ def test_values_are_parsed_by_what_they_are() -> None:
     assert refused.value.remedy == "give --case cores=..., --case size=..."
 
 
-def test_tasks_have_no_data_unless_it_is_asked_for() -> None:
+def test_tasks_have_no_data_unless_it_is_requested() -> None:
     usual = {one.name: one.usual for one in of_tasks}
     assert (usual["input"], usual["shared"], usual["output"]) == (0, 0, 0)
     assert [name for name, value in usual.items() if value is None] == ["cores", "tasks", "sleep"]

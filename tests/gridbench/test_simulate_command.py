@@ -37,13 +37,13 @@ from running import Run
 from synthetic import PLACE
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def describe(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     values = json.loads(capsys.readouterr().out)
     assert isinstance(values, dict)
     return values
 
 
-def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
+def test_a_simulation_is_reported_in_the_terminal(gridbench: Run) -> None:
     done = gridbench(
         "simulate",
         "--profile",
@@ -77,7 +77,7 @@ def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) 
         )
         == 0
     )
-    values = told(capsys)
+    values = describe(capsys)
     assert values["profile"] == name
     assert values["total_s"] >= values["ideal_s"] == 10.0
     assert values["limit"]
@@ -190,7 +190,7 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # 1,500 bytes for each task, of which there are ten for each core, and as many for each core.
+    # 1,500 bytes for each task, with ten tasks for each core, and as many for each core.
     monkeypatch.setattr(command, "available_memory", lambda: 1_649_999_999)
     told = (
         "1,000,000 tasks on 100,000 cores need about 1.537 GB of memory, and 1.537 GB are available"
@@ -268,12 +268,14 @@ def test_a_sweep_that_is_interrupted_keeps_what_is_done(
     assert "interrupted; the last 2 are missing" in capsys.readouterr().err
 
 
-def test_a_sweep_is_told_as_json_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_is_reported_as_json_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     request = SimulationParameters(
         profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path / "out",
     )  # fmt: skip
     assert run_simulation(request, Printing(as_json=True)) == 0
-    values = told(capsys)
+    values = describe(capsys)
     assert (tmp_path / "out" / "sweep.json").read_text() == json.dumps(values, indent=2) + "\n"
     assert values["sweep"] == "cores"
 
@@ -300,7 +302,7 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_is_told_which_run_is_simulated(results: Path) -> None:
+def test_it_is_reported_which_run_is_simulated(results: Path) -> None:
     told: list[tuple[str, int]] = []
     against_runs(results, system("gridrpc"), "gridrpc-native", lambda *what: told.append(what))
     assert told == [("cold", 20), ("warm", 20)]
@@ -331,9 +333,7 @@ def test_comparisons_are_printed_for_people(
     assert "left out: 1 run: it is not complete or not valid" in printed
 
 
-def test_runs_in_a_place_of_which_there_is_no_model_are_left_out(
-    results: Path, model: PipelineModel
-) -> None:
+def test_runs_in_a_place_without_a_model_are_left_out(results: Path, model: PipelineModel) -> None:
     shutil.copytree(results / "warm", results / "again")
     elsewhere = replace(model, fit=replace(model.fit, place=replace(PLACE, transport="network")))
     with pytest.raises(InputError) as refused:

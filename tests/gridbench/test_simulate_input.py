@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter
+from gridbench.model.kind import CaseEstimate, FittedModel, ModelParameter, Span
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import Situation
 from gridbench.model.saved import save_models
-from gridbench.model.spans import Span
 from gridbench.printing import Printing
-from gridbench.simulate import cases, command
+from gridbench.simulate import command
+from gridbench.simulate import sweep as cases
 from gridbench.simulate.command import SimulationParameters
-from gridbench.simulate.profile_file import profile_text, read_profile, system_of
-from gridbench.simulate.profiles import system
+from gridbench.simulate.profiles import profile_text, read_profile, system, system_of
 from gridbench.simulate.simulation import MOST_CORES, MOST_TASKS, SimulatedWorkload
 from gridbench.simulate.sweep import Swept, parse_sweep
 from gridbench.workload.numbers import LARGEST_KB, LONGEST_TIME
@@ -144,7 +143,9 @@ def test_a_profile_is_shown_as_its_file_and_nothing_else(
     assert capsys.readouterr().out == profile_text(NINFG.on_link(1e8).behind(1e7))
 
 
-def test_where_the_results_are_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_the_results_are_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command.run_simulation(replace(ASKED, out=tmp_path / "one", sleep=0.1)) == 0
     assert capsys.readouterr().err == f"results: {tmp_path / 'one'}\n"
     sweep = replace(ASKED, out=tmp_path / "two", sweep="cores=1,2", sleep=0.1)
@@ -171,7 +172,7 @@ PARAMETERS = (
 
 @dataclass(frozen=True)
 class Stated:
-    """A model of which only the measured is asked."""
+    """A model that only gives its measured cases."""
 
     measured: Mapping[str, Span] = field(
         default_factory=lambda: {
@@ -288,7 +289,9 @@ def test_a_profile_may_have_costs_of_nothing_but_no_rates(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("place", ["", "parameters.", "parameters.to_workers.", "start_up."])
-def test_what_a_profile_does_not_have_is_told_with_its_place(place: str, tmp_path: Path) -> None:
+def test_what_a_profile_does_not_have_is_reported_with_its_place(
+    place: str, tmp_path: Path
+) -> None:
     path = tmp_path / "mine.toml"
     head = f"[{place.rstrip('.')}]\n" if place else ""
     if place == "parameters.":

@@ -18,7 +18,7 @@ from gridbench.model.observation import EnginePlace, Situation, range_of
 from gridbench.model.pipeline import Link, Manager, PipelineParameters
 from gridbench.model.saved import save_models
 from gridbench.model.terms import Shape, terms_of
-from gridbench.pages.markdown import markdown
+from gridbench.pages.document import markdown
 from gridbench.pages.render import page
 from gridbench.simulate.account import Account, Gain, Use, account, notices
 from gridbench.simulate.comparison import (
@@ -106,7 +106,7 @@ def test_measured_figures_and_simulated_ones_are_shown_side_by_side() -> None:
     same_as_golden(markdown(comparison_document([AGAINST, TOTALS])), "simulate/comparison.md")
 
 
-def test_a_mean_that_cutting_off_has_raised_is_told() -> None:
+def test_a_mean_that_cutting_off_has_raised_is_reported() -> None:
     wide = SimulatedWorkload(cores=10, tasks=100, sleep=1.0, stddev=1.0)
     # Of a normal distribution whose edge is one deviation off: 0.24197 / 0.84134.
     assert wide.raised() == pytest.approx(0.2876, abs=1e-4)
@@ -160,7 +160,7 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
     assert told.efficiency == pytest.approx(0.4)
     assert (told.first_start, told.last_start) == (2.0, 3.0)
     assert sum(told.parts.values()) == pytest.approx(3.75)
-    # What they wait until they are there is start-up, of which a run has none that begins warm.
+    # What they wait until they are there is start-up. A run that begins warm has none.
     assert told.parts["start-up"] == pytest.approx(2.5)
     # A worker begins once, whatever it does after its first task.
     longer = simulate(SimulatedWorkload(cores=2, tasks=3, sleep=2.0), one)
@@ -188,7 +188,7 @@ def test_what_is_assumed_is_said() -> None:
     assert told.startswith("The profile's parameters were measured with up to 100 cores")
     _, assumed = notices(system("condor"), 1)
     assert assumed == (
-        "Assumptions, measured by nobody: matching; matching, for each core; process of a task;"
+        "Assumptions, not measured: matching; matching, for each core; process of a task;"
         " all transfers together, from one machine."
     )
 
@@ -213,7 +213,7 @@ def test_stamps_are_rounded_down_to_what_is_known() -> None:
 def test_a_system_for_json_has_no_infinity() -> None:
     told = described(system("gridrpc"))
     assert told["parameters"]["to_workers"]["each"] is None
-    assert told["start_up"] == {"kind": "OneByOne", "constant": 0.012, "per_worker": 0.00043}
+    assert told["start_up"] == {"kind": "OneByOne", "constant": 0.115, "per_worker": 0.000243}
     assert (told["throttling"], told["files_per_task"]) == (None, False)
     assert told["link_bits_per_second"] == 1e9
     one_host = described(replace(system("gridrpc"), one_host=True))
@@ -303,7 +303,7 @@ def test_a_file_may_have_models_of_several_engines_and_places(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("stddev", "told"), [(0.41, False), (0.43, True)])
-def test_a_mean_that_is_raised_by_a_hundredth_is_told(stddev: float, told: bool) -> None:
+def test_a_mean_that_is_raised_by_a_hundredth_is_reported(stddev: float, told: bool) -> None:
     # By 0.0084 s and 0.0116 s of a second.
     work = SimulatedWorkload(cores=10, tasks=100, sleep=1.0, stddev=stddev)
     assert work.raised() == pytest.approx(0.0116 if told else 0.0084, abs=5e-5)

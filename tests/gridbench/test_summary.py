@@ -194,7 +194,7 @@ def test_a_worker_that_was_free_before_a_task_was_submitted_did_not_hold_it_up()
     assert summary.last_worker_calc_in == 0.7
 
 
-def test_a_task_of_which_no_end_is_known_is_no_workers_first() -> None:
+def test_a_task_without_a_known_end_is_no_workers_first() -> None:
     endless = row(2, worker="b", submit=0.0, calc_in=5.0, retrieve=9.0)
     summary = summarise(timeline(ran(1, "a", 0.0, 0.2), endless), 2, 2)
     assert (summary.workers_seen, summary.startup.count, summary.dispatch.count) == (1, 1, 1)

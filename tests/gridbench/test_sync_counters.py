@@ -17,8 +17,13 @@ import pytest
 
 from gridbench.machine.processes import processor_time
 from gridbench.machine.processors import unused
-from gridbench.sync.host_counters import MOST, CounterReading, Counters, CounterSampler
-from gridbench.sync.watched_programs import WatchedPrograms
+from gridbench.sync.host_counters import (
+    MOST,
+    CounterReading,
+    Counters,
+    CounterSampler,
+    WatchedPrograms,
+)
 from running import DEADLINE
 
 MEGABYTE = 1 << 20
@@ -41,7 +46,7 @@ for line in sys.stdin:
 
 
 class Program:
-    """One that computes as it is told."""
+    """One that computes with given values."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.pid = process.pid
@@ -274,7 +279,7 @@ def test_processes_are_looked_for_when_the_host_has_started_some(
         listed.append(sorted(known))
         return listed[-1]
 
-    monkeypatch.setattr("gridbench.sync.watched_programs.ids", listing)
+    monkeypatch.setattr("gridbench.sync.host_counters.ids", listing)
     programs, known = WatchedPrograms(["gb-late"]), {os.getpid()}
     for _ in range(3):
         assert programs.look(forks=5) == {"gb-late": {}}
@@ -340,10 +345,10 @@ def test_an_id_that_is_used_again_is_another_process(monkeypatch: pytest.MonkeyP
         process.compute(0.1)
         programs = WatchedPrograms(["gb-again"])
         (first,) = programs.look()["gb-again"].items()
-        monkeypatch.setattr("gridbench.sync.watched_programs.processor_time", lambda _: 0.0)
+        monkeypatch.setattr("gridbench.sync.host_counters.processor_time", lambda _: 0.0)
         programs.look()
         found = programs.look()["gb-again"]
-    # The old one keeps what it has used; the new one, here under the same id, begins anew.
+    # The old one keeps what it has used; the new one, here under the same id, starts over.
     assert found == dict([first]) | {first[0]: 0.0}
 
 

@@ -15,18 +15,18 @@ from rich.console import Console
 from browsing import drawn, opened
 from golden import same_as_golden
 from gridbench.errors import InputError
-from gridbench.pages.downsample import evenly
-from gridbench.pages.markdown import markdown
+from gridbench.pages.chart import downsample
+from gridbench.pages.document import markdown
 from gridbench.pages.render import page
 from gridbench.pages.terminal import print_document
-from gridbench.result_kind import Measure, kind_of, write_report
-from gridbench.results.compare import compared
-from gridbench.results.table import measures_of
+from gridbench.result_kind import RUNS, Measure, kind_of, module_of, write_report
+from gridbench.results.table import compared, measures_of
 from gridbench.sync.cases import cases_of
 from gridbench.sync.conclusions import headline, notices, own_part, scaling_sentences
 from gridbench.sync.document import document_of
 from gridbench.sync.plots import over_parameters, over_time, over_workers
 from gridbench.sync.record import HostUse, Phase, Round
+from gridbench.sync.result_kind import SYNC
 from gridbench.sync.round_plot import round_charts, shown_rounds
 from gridbench.sync.tables import task_tables
 from running import Run
@@ -438,8 +438,8 @@ def test_when_tasks_began_is_of_all_rounds_that_count() -> None:
 
 
 def test_evenly_picked_items_have_the_first_and_the_last() -> None:
-    assert evenly(range(100), 4) == [0, 33, 66, 99]
-    assert evenly(range(3), 4) == [0, 1, 2]
+    assert downsample(range(100), 4) == [0, 33, 66, 99]
+    assert downsample(range(3), 4) == [0, 1, 2]
 
 
 # ---- As results
@@ -447,8 +447,8 @@ def test_evenly_picked_items_have_the_first_and_the_last() -> None:
 
 def test_a_folder_of_results_is_of_this_kind(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "results", [four()])
-    assert kind_of([folder]).__name__ == "gridbench.sync.result_kind"
-    assert kind_of([tmp_path]).__name__ == "gridbench.report.result_kind"
+    assert kind_of([folder]) is SYNC
+    assert kind_of([tmp_path]) is module_of(RUNS)
 
 
 def test_measures_are_of_the_rounds_that_count(tmp_path: Path) -> None:
@@ -461,10 +461,10 @@ def test_measures_are_of_the_rounds_that_count(tmp_path: Path) -> None:
     assert found["4 workers", "write, bandwidth"].values == pytest.approx((1e9,))
 
 
-def test_results_without_a_round_that_counts_are_told_with_why(tmp_path: Path) -> None:
+def test_results_without_a_round_that_counts_are_reported_with_why(tmp_path: Path) -> None:
     rounds = [seconds(1.0, 1.0, load=DISTURBED, repeat=n) for n in range(2)]
     folder = write_folder(tmp_path, [*rounds, seconds(1.0, 1.0, status="failed", repeat=2)])
-    told = "of 3 rounds, 1 failed, 2 disturbed by other programs"
+    told = "of 3 rounds, 2 disturbed by other programs, 1 failed"
     with pytest.raises(InputError, match=f"has no round that counts, .*: {told}"):
         measures_of(folder)
 

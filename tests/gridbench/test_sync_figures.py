@@ -152,7 +152,7 @@ def test_a_task_that_failed_late_is_a_failure_and_no_straggler() -> None:
     assert stragglers(replace(one, tasks=tasks)) == []
 
 
-def test_workers_and_hosts_that_are_often_late_are_told() -> None:
+def test_workers_and_hosts_that_are_often_late_are_reported() -> None:
     slow = [1.0] * 12
     slow[3] = slow[9] = 4.0
     rounds = [alike(*slow, hosts=6, repeat=n) for n in range(3)]
@@ -160,7 +160,7 @@ def test_workers_and_hosts_that_are_often_late_are_told() -> None:
     assert straggling_hosts(rounds[0]) == ["node3"]
     found = [(one.host, one.worker, one.times, one.rounds) for one in frequent_stragglers(rounds)]
     assert found == [("node3", None, 3, 4), ("node3", 3, 3, 4), ("node3", 9, 3, 4)]
-    # Of two rounds nothing is told, nor of what is late in half of them.
+    # Two rounds show nothing, nor does a worker that is late in half of them.
     assert frequent_stragglers(rounds[:2]) == []
     assert frequent_stragglers([*rounds[:2], rounds[3], replace(rounds[3], repeat=4)]) == []
 
@@ -204,7 +204,7 @@ def test_figures_of_a_case_are_of_the_rounds_that_count() -> None:
     assert span is not None
     assert (span.value, span.low, span.high) == (2.0, 1.0, 3.0)
     assert case.shown.repeat == 0
-    # If none counts, all do, and it is said.
+    # If none counts, all do, with a note.
     (alone,) = cases_of(rounds[1:2])
     assert not alone.counts
     assert alone.values(lambda f: f.span) == [9.0]

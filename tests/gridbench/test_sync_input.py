@@ -80,7 +80,7 @@ def test_lines_of_the_same_host_add_up(path: Path) -> None:
         ("node1 1000000", "the number of cores must be from 1 to 100,000"),
         ("node1 slots=", "the number of cores must be a whole number"),
         ("node1 4 4", "`4` is not known"),
-        ("node1:4 4", "`4` stands behind a host that has its cores already"),
+        ("node1:4 4", "`4` follows a host that has its cores already"),
         ("node1 slts=4", "`slts` is not known"),
         ("node1 max-slots=x", "the number of cores must be a whole number"),
         ("-oProxyCommand=sh 4", "is not the name of a host"),
@@ -621,7 +621,7 @@ def test_own_options_behind_a_task_are_refused(refused: Run, word: str) -> None:
     done = refused("sync", "-w", "1", "null", word)
     assert done.returncode == 2
     assert done.stderr == (
-        f"gridbench: error: `{word}` stands behind the task, and so is an argument of `null`\n"
+        f"gridbench: error: `{word}` follows the task, and so is an argument of `null`\n"
         f"hint: options of gridbench stand before it: gridbench sync {word} ... null\n"
     )
 
@@ -630,4 +630,4 @@ def test_own_options_behind_a_task_are_refused(refused: Run, word: str) -> None:
 def test_behind_another_program_they_are_warned_of(gridbench: Run, task: str) -> None:
     done = gridbench("sync", "-w", "1", "--dry-run", task, "--quiet")
     assert done.returncode == 0, done.stderr
-    assert "gridbench: warning: `--quiet` stands behind the task" in done.stderr
+    assert "gridbench: warning: `--quiet` follows the task" in done.stderr

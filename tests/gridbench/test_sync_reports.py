@@ -94,7 +94,7 @@ def number(text: str) -> bytes:
         (b'{"phases": ' + b"[" * 200_000, "the line with its phases is not JSON"),
     ],
 )
-def test_what_cannot_be_used_is_told(output: bytes, why: str) -> None:
+def test_what_cannot_be_used_is_reported(output: bytes, why: str) -> None:
     found = reported(b"hello\n" + output)
     assert found.phases == ()
     assert why in found.why
@@ -171,7 +171,7 @@ def test_several_jobs_of_fio_are_told_apart(tmp_path: Path) -> None:
     assert told == {"a: write": 65536, "b: read": 131072}
 
 
-def test_what_fails_in_fio_is_told(tmp_path: Path) -> None:
+def test_what_fails_in_fio_is_reported(tmp_path: Path) -> None:
     (tmp_path / "one.0.0").mkdir()
     output = fio(tmp_path, "--name=one", "--rw=write", "--size=64k", status=1)
     assert reported(output) == Reported(why="fio's job `one` failed: Is a directory")
@@ -192,7 +192,9 @@ def test_what_fails_in_fio_is_told(tmp_path: Path) -> None:
         ({"jobname": None}, "jobs[0].jobname is null"),
     ],
 )
-def test_changed_numbers_of_fio_are_told(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+def test_changed_numbers_of_fio_are_reported(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
     told = json.loads(fio(tmp_path, "--name=one", "--rw=write", "--size=64k"))
     (job,) = told["jobs"]
     for name, value in change.items():
@@ -203,7 +205,7 @@ def test_changed_numbers_of_fio_are_told(tmp_path: Path, change: dict[str, Any],
     assert len(found.why) < 200
 
 
-def test_output_of_fio_that_is_cut_off_is_told(tmp_path: Path) -> None:
+def test_output_of_fio_that_is_cut_off_is_reported(tmp_path: Path) -> None:
     output = fio(tmp_path, "--name=one", "--rw=write", "--size=64k")
     found = reported(output[: len(output) // 2])
     assert found == Reported(why="what fio printed is not complete JSON")

@@ -118,7 +118,7 @@ def as_if(folder: Path, judgement: str) -> None:
     (folder / FILE).write_text("\n".join([header, *map(json.dumps, records), ""]))
 
 
-def test_failures_are_told_by_worker_and_tried_again_if_asked(
+def test_failures_are_reported_by_worker_and_tried_again_if_asked(
     gridbench: Run, tmp_path: Path
 ) -> None:
     text = "test -e {worker} || { echo no file {worker} >&2; exit 4; }"
@@ -208,7 +208,7 @@ def test_a_round_has_a_limit(gridbench: Run, tmp_path: Path) -> None:
         (("--hosts", "hosts", "-w", "9", "null"), "9 workers"),
     ],
 )
-def test_bad_input_is_told(
+def test_bad_input_is_reported(
     refused: Run, tmp_path: Path, arguments: Sequence[str], message: str
 ) -> None:
     (tmp_path / "hosts").write_text("localhost 2\n127.0.0.2 2\n")
@@ -258,7 +258,7 @@ def test_tasks_end_with_a_client_that_is_killed(
     until(lambda: not any(map(alive, pids)))
 
 
-def test_a_crew_that_is_killed_loses_its_round_alone(
+def test_a_task_group_that_is_killed_loses_its_round_alone(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     command = [*PROGRAM, "sync", "-w", "2", "--rounds", "2", "--out", "out"]
@@ -277,7 +277,7 @@ def test_a_crew_that_is_killed_loses_its_round_alone(
     assert next_one.status == "done"
 
 
-def test_a_full_disk_is_told(gridbench: Run, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(gridbench: Run, tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(full)], check=True)
@@ -314,7 +314,7 @@ def test_hosts_of_a_cluster_start_together(
         assert output(tmp_path / "out", one) == [f"{host} {rank}\n" for host, rank in places]
         for task in one.tasks:
             assert 0 < task.clock_error < 1
-            # All clocks are one, so that what is said of their errors can be checked.
+            # All clocks are one, so that their errors can be checked.
             assert task.began is not None
             assert task.began >= -task.clock_error
         assert [use.host for use in one.hosts] == hosts

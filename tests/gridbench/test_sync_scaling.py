@@ -102,7 +102,7 @@ def examples() -> dict[str, PhaseScaling]:
     }
 
 
-def test_sweeps_are_told_as_reviewed() -> None:
+def test_sweeps_are_reported_as_reviewed() -> None:
     lines = [f"- {name}: {found.told}" for name, found in examples().items()]
     same_as_golden("\n".join(lines), "sync/scaling.md")
 
@@ -117,7 +117,7 @@ def test_the_number_of_workers_from_which_on_more_add_nothing() -> None:
     assert found["Bytes"].rates[56] == pytest.approx(2**21, rel=1e-3)
 
 
-def test_each_sweep_is_told_by_itself() -> None:
+def test_each_sweep_is_reported_by_itself() -> None:
     starts: tuple[HoldPoint, ...] = ("entry", "exec")
     rounds = [
         one_round(n, 10_000.0 * n * scale, parameter=parameter, start=start, repeat=repeat)
@@ -140,7 +140,7 @@ def test_few_counts_and_failed_rounds_tell_nothing() -> None:
 
 
 @given(st.dictionaries(st.integers(1, 50), st.floats(1e3, 1e9), min_size=3, max_size=6))
-def test_any_sweep_is_told(rates: dict[int, float]) -> None:
+def test_any_sweep_is_reported(rates: dict[int, float]) -> None:
     found = knee(rates)
     best = max(found.rates.values())
     if found.workers is None:

@@ -1,4 +1,4 @@
-"""The crew of a host prepares real processes, lets them go together, and tells how they ended."""
+"""The task group of a host prepares real processes, starts them together, reports their ends."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SOON = 0.05
 
 
 @pytest.fixture
-def crew() -> Iterator[TaskGroup]:
-    crew = TaskGroup(watched=("sh",))
-    yield crew
-    crew.close()
+def group() -> Iterator[TaskGroup]:
+    group = TaskGroup(watched=("sh",))
+    yield group
+    group.close()
 
 
 def order(worker: int, program: str, arguments: Sequence[str], folder: Path) -> TaskOrder:
@@ -36,8 +36,8 @@ def shell(worker: int, text: str, folder: Path) -> TaskOrder:
     return order(worker, "/bin/sh", ("-c", text), folder)
 
 
-def run(crew: TaskGroup, timeout: float = 30.0) -> HostOutcome:
-    return crew.run(time.monotonic_ns() + round(SOON * 1e9), timeout)
+def run(group: TaskGroup, timeout: float = 30.0) -> HostOutcome:
+    return group.run(time.monotonic_ns() + round(SOON * 1e9), timeout)
 
 
 def only(done: HostOutcome) -> TaskRun:
@@ -46,11 +46,11 @@ def only(done: HostOutcome) -> TaskRun:
 
 
 @pytest.mark.parametrize("start", HOLD_POINTS)
-def test_all_start_at_the_instant(crew: TaskGroup, start: HoldPoint, tmp_path: Path) -> None:
+def test_all_start_at_the_instant(group: TaskGroup, start: HoldPoint, tmp_path: Path) -> None:
     orders = [shell(n, "sleep 0.2; echo $OWN; echo bad >&2", tmp_path) for n in range(5)]
-    assert crew.prepare(orders, start) == {}
+    assert group.prepare(orders, start) == {}
     at = time.monotonic_ns() + round(SOON * 1e9)
-    done = crew.run(at, 30)
+    done = group.run(at, 30)
     assert [one.status for one in done.tasks] == ["ok"] * 5
     for number, one in enumerate(done.tasks):
         assert one.began is not None
@@ -64,25 +64,25 @@ def test_all_start_at_the_instant(crew: TaskGroup, start: HoldPoint, tmp_path: P
     assert done.use.whole is not None
     assert "sh" in done.use.whole.watched
     # Nothing of an earlier round is left.
-    assert crew.run(time.monotonic_ns(), 1).tasks == ()
+    assert group.run(time.monotonic_ns(), 1).tasks == ()
 
 
-def test_what_fails_is_told(crew: TaskGroup, tmp_path: Path) -> None:
-    crew.prepare([shell(0, "echo this is why >&2; exit 3", tmp_path)], "entry")
-    failed = only(run(crew))
+def test_what_fails_is_reported(group: TaskGroup, tmp_path: Path) -> None:
+    group.prepare([shell(0, "echo this is why >&2; exit 3", tmp_path)], "entry")
+    failed = only(run(group))
     assert (failed.status, failed.exit, failed.why) == ("failed", 3, "exit status 3: this is why")
-    crew.prepare([shell(0, "kill -SEGV $$", tmp_path)], "entry")
-    failed = only(run(crew))
+    group.prepare([shell(0, "kill -SEGV $$", tmp_path)], "entry")
+    failed = only(run(group))
     assert (failed.status, failed.exit, failed.why) == ("failed", -11, "signal 11 ended it")
 
 
 @pytest.mark.parametrize("start", HOLD_POINTS)
 def test_one_that_takes_too_long_is_ended_with_its_children(
-    crew: TaskGroup, start: HoldPoint, tmp_path: Path
+    group: TaskGroup, start: HoldPoint, tmp_path: Path
 ) -> None:
     text = "sleep 1000 & echo $! >child; echo said; wait"
-    crew.prepare([shell(0, text, tmp_path), shell(1, "true", tmp_path)], start)
-    ran = run(crew, timeout=0.5)
+    group.prepare([shell(0, text, tmp_path), shell(1, "true", tmp_path)], start)
+    ran = run(group, timeout=0.5)
     slow, quick = ran.tasks
     assert (slow.status, slow.exit, ran.printed[0][0]) == ("timeout", -9, b"said\n")
     assert slow.why == "it was ended after 0.5 s"
@@ -91,14 +91,14 @@ def test_one_that_takes_too_long_is_ended_with_its_children(
     until(lambda: not alive(child))
 
 
-def test_late_orders_are_told(crew: TaskGroup, tmp_path: Path) -> None:
-    crew.prepare([shell(0, "true", tmp_path)], "entry")
-    done = crew.run(time.monotonic_ns() - 10**9, 30)
+def test_late_orders_are_reported(group: TaskGroup, tmp_path: Path) -> None:
+    group.prepare([shell(0, "true", tmp_path)], "entry")
+    done = group.run(time.monotonic_ns() - 10**9, 30)
     assert done.late >= 10**9
     assert only(done).status == "ok"
 
 
-def test_what_cannot_be_run_does_not_hold_up_the_others(crew: TaskGroup, tmp_path: Path) -> None:
+def test_what_cannot_be_run_does_not_hold_up_the_others(group: TaskGroup, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     orders = [
         order(0, "/no/such/program", (), tmp_path),
@@ -106,55 +106,55 @@ def test_what_cannot_be_run_does_not_hold_up_the_others(crew: TaskGroup, tmp_pat
         order(2, "/bin/true", (), tmp_path / "made" / "for it"),
     ]
     reasons = {0: "No such file or directory", 1: "File exists"}
-    assert crew.prepare(orders, "entry") == reasons
-    assert [one.worker for one in run(crew).tasks] == [2]
+    assert group.prepare(orders, "entry") == reasons
+    assert [one.worker for one in run(group).tasks] == [2]
 
 
-def test_programs_are_found_or_refused(crew: TaskGroup, tmp_path: Path) -> None:
+def test_programs_are_found_or_refused(group: TaskGroup, tmp_path: Path) -> None:
     here = str(tmp_path)
     (tmp_path / "text").write_text("no program")
-    assert crew.why_not(sys.executable, here) == ""
-    assert crew.why_not("sh", here) == ""
-    assert crew.why_not(PROGRAM, here) == ""
-    assert "no folder of PATH" in crew.why_not("no-such-program", here)
-    assert crew.why_not("./text", here) == "it may not be executed"
-    assert crew.why_not("./missing", here) == "there is no such file"
+    assert group.why_not(sys.executable, here) == ""
+    assert group.why_not("sh", here) == ""
+    assert group.why_not(PROGRAM, here) == ""
+    assert "no folder of PATH" in group.why_not("no-such-program", here)
+    assert group.why_not("./text", here) == "it may not be executed"
+    assert group.why_not("./missing", here) == "there is no such file"
 
 
-def test_built_in_tasks_report(crew: TaskGroup, tmp_path: Path) -> None:
+def test_built_in_tasks_report(group: TaskGroup, tmp_path: Path) -> None:
     arguments = ("write-read", "--worker", "0", "--of", "1", "--size", "1M", "--directory", ".")
-    crew.prepare([order(0, PROGRAM, arguments, tmp_path)], "entry")
-    done = only(run(crew))
+    group.prepare([order(0, PROGRAM, arguments, tmp_path)], "entry")
+    done = only(run(group))
     assert done.status == "ok", done
     assert [(phase.name, phase.bytes) for phase in done.phases] == [
         ("write", 1 << 20), ("read", 1 << 20),
     ]  # fmt: skip
 
 
-def test_a_report_that_cannot_be_used_is_a_failure(crew: TaskGroup, tmp_path: Path) -> None:
-    crew.prepare([shell(0, """echo '{"phases": [{"name": "x"}]}'""", tmp_path)], "entry")
-    done = only(run(crew))
+def test_a_report_that_cannot_be_used_is_a_failure(group: TaskGroup, tmp_path: Path) -> None:
+    group.prepare([shell(0, """echo '{"phases": [{"name": "x"}]}'""", tmp_path)], "entry")
+    done = only(run(group))
     assert done.status == "failed"
     assert "phases[0].seconds is missing" in done.why
     good = """echo '{"phases": [{"name": "x", "seconds": 2.5}]}'"""
-    crew.prepare([shell(0, good, tmp_path)], "entry")
-    assert only(run(crew)).phases == (Phase(name="x", seconds=2.5),)
+    group.prepare([shell(0, good, tmp_path)], "entry")
+    assert only(run(group)).phases == (Phase(name="x", seconds=2.5),)
 
 
-def test_only_the_end_of_a_long_output_comes_back(crew: TaskGroup, tmp_path: Path) -> None:
-    crew.prepare([shell(0, "seq 1000000; seq 1000000 >&2", tmp_path)], "entry")
-    for text in run(crew).printed[0]:
+def test_only_the_end_of_a_long_output_comes_back(group: TaskGroup, tmp_path: Path) -> None:
+    group.prepare([shell(0, "seq 1000000; seq 1000000 >&2", tmp_path)], "entry")
+    for text in run(group).printed[0]:
         assert len(text) == 64 << 10
         assert text.endswith(b"1000000\n")
 
 
-def test_tasks_that_nobody_lets_go_end_with_the_crew(tmp_path: Path) -> None:
-    crew = TaskGroup()
-    crew.prepare([shell(0, "touch began", tmp_path)], "entry")
-    pids = [held.task.pid for held in crew._held]
-    crew.prepare([shell(1, "touch began", tmp_path)], "exec")
-    pids += [held.task.pid for held in crew._held]
-    crew.close()
+def test_tasks_that_nobody_lets_go_end_with_the_group(tmp_path: Path) -> None:
+    group = TaskGroup()
+    group.prepare([shell(0, "touch began", tmp_path)], "entry")
+    pids = [held.task.pid for held in group._held]
+    group.prepare([shell(1, "touch began", tmp_path)], "exec")
+    pids += [held.task.pid for held in group._held]
+    group.close()
     assert not any(map(alive, pids))
     assert not (tmp_path / "began").exists()
 

@@ -120,7 +120,7 @@ def test_what_write_writes_read_reads(tmp_path: Path) -> None:
     told = phases("read", *options, "--block", "4k", "--drop")
     assert told["read"].bytes == 100_000
     assert told["read"].operations == 25
-    # Written anew, it is a new file: not what is left of a longer one.
+    # Rewritten, it is a new file: not what is left of a longer one.
     phases("write", "--directory", tmp_path, "--size", "50000")
     assert (tmp_path / "worker-0.data").stat().st_size == 50_000
 
@@ -133,7 +133,7 @@ def test_the_page_cache_is_passed_by(tmp_path: Path) -> None:
 
 
 @as_root
-def test_a_file_system_that_has_only_a_page_cache_is_told(tmp_path: Path) -> None:
+def test_a_file_system_that_has_only_a_page_cache_is_reported(tmp_path: Path) -> None:
     with mounted(tmp_path / "ramfs", "ramfs") as folder:
         said = failure("write", "--directory", folder, "--direct")
         assert "does not let one pass by the page cache" in said
@@ -160,7 +160,7 @@ def test_wrong_data_is_an_error(tmp_path: Path) -> None:
     assert "byte 4096 is not what" in failure("read", *options)
 
 
-def test_a_file_that_is_too_short_or_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_too_short_or_not_there_is_reported(tmp_path: Path) -> None:
     options = ("--directory", tmp_path, "--size", "64K", "--block", "16K")
     assert "write it first, by the task `write`" in failure("read", *options)
     phases("write", *options)
@@ -168,7 +168,7 @@ def test_a_file_that_is_too_short_or_not_there_is_told(tmp_path: Path) -> None:
     assert "the file ends at byte 40000, and more was to be read" in failure("read", *options)
 
 
-def test_a_folder_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported_and_not_made(tmp_path: Path) -> None:
     folder = tmp_path / "missing"
     for task in ("write", "read", "write-read", "metadata"):
         said = failure(task, "--directory", folder)
@@ -182,7 +182,7 @@ def test_a_folder_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("task", ["write", "metadata"])
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, task: str) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, task: str) -> None:
     folder = tmp_path / "closed"
     folder.mkdir()
     folder.chmod(0o555)
@@ -207,7 +207,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, task: str) -> N
 
 
 @as_root
-def test_a_full_disk_is_told_and_nothing_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_nothing_stays(tmp_path: Path) -> None:
     with mounted(tmp_path / "small", "tmpfs", "size=1m") as folder:
         said = failure("write", "--directory", folder, "--size", "4M", "--block", "64K")
         assert f"{folder}/worker-0.data: writing at byte" in said
@@ -216,7 +216,7 @@ def test_a_full_disk_is_told_and_nothing_stays(tmp_path: Path) -> None:
         assert not list(folder.iterdir())
 
 
-def test_a_file_beyond_the_limit_of_a_process_is_told(tmp_path: Path) -> None:
+def test_a_file_beyond_the_limit_of_a_process_is_reported(tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
@@ -245,14 +245,14 @@ def test_a_file_beyond_the_limit_of_a_process_is_told(tmp_path: Path) -> None:
         (["stray"], "unexpected argument"),
     ],
 )
-def test_wrong_options_are_told(tmp_path: Path, options: list[str], expected: str) -> None:
+def test_wrong_options_are_reported(tmp_path: Path, options: list[str], expected: str) -> None:
     said = failure("write", "--directory", tmp_path, *options, status=2)
     assert expected in said
     assert len(said) < 200
     assert not list(tmp_path.iterdir())
 
 
-def test_a_result_that_cannot_be_printed_is_told(tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_printed_is_reported(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         ran = run(
             "cpu",
@@ -311,7 +311,7 @@ def test_each_kind_of_operation_is_a_phase(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_calls_go_on_with_what_earlier_ones_left(tmp_path: Path) -> None:
+def test_calls_continue_with_what_earlier_ones_left(tmp_path: Path) -> None:
     def metadata(operations: str) -> dict[str, Phase]:
         arguments = ("--directory", tmp_path, "--count", "12", "--operations", operations)
         return phases("metadata", *arguments)
@@ -364,7 +364,9 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
 
 @as_root
 @pytest.mark.parametrize("operations", ["mkdir", "create"])
-def test_a_file_system_without_room_for_more_files_is_told(tmp_path: Path, operations: str) -> None:
+def test_a_file_system_without_room_for_more_files_is_reported(
+    tmp_path: Path, operations: str
+) -> None:
     with mounted(tmp_path / "few", "tmpfs", "size=1m,nr_inodes=20") as folder:
         options = ("--count", "100", "--operations", operations)
         said = failure("metadata", "--directory", folder, *options)

@@ -106,7 +106,7 @@ def test_programs_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("task", ["", "reed", "./write", "nobody/has/it", "~nobody-of-this-name/x"])
-def test_what_is_not_there_is_told(
+def test_what_is_not_there_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -115,7 +115,7 @@ def test_what_is_not_there_is_told(
     assert "write-read" in str(error.value)
 
 
-def test_the_right_name_is_told(tmp_path: Path) -> None:
+def test_the_right_name_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean `read`"):
         command_of("raed", ())
     with pytest.raises(InputError, match="a folder, and no program"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.workload.task_times import draw_task_times, read_task_times
+from gridbench.workload.workload import draw_task_times, read_task_times
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_lists_are_read_as_people_write_them(path: Path, contents: bytes) -> Non
         (b"1\n2\n", 2, "the list ends after 2 times, but NTasks is 3"),
         (b"", 1, "the list ends after 0 times"),
         (b"# only\n# comments\n", 2, "the list ends after 0 times"),
-        (b"1\n2\n3\n# x\n4\n", 5, "the list goes on after 3 times, but NTasks is 3"),
+        (b"1\n2\n3\n# x\n4\n", 5, "the list continues after 3 times, but NTasks is 3"),
         (b"1\nlong\n3\n", 2, "must be a number, and `long` is not"),
         (b"1\n2 # two\n3\n", 2, "must be a number, and `2 # two` is not"),
         (b"1 2 3\n", 1, "must be a number"),

@@ -77,7 +77,7 @@ def test_a_manager_that_has_halted_takes_no_result() -> None:
     assert done.pressure.worst == Level.HALT
 
 
-def test_what_symphony_is_assumed_to_do_is_what_is_told() -> None:
+def test_what_symphony_is_assumed_to_do_is_what_is_reported() -> None:
     symphony = system("symphony")
     told = {one.name: one.value for one in symphony.given}
     known = symphony.throttling
@@ -91,7 +91,7 @@ def test_what_symphony_is_assumed_to_do_is_what_is_told() -> None:
     assert [1 - step for step in known.steps] == pytest.approx([0.5, 0.4, 0.25, 0.15])
 
 
-def told_of(cores: int, tasks: int, sleep: float, mb_in: float, mb_out: float) -> tuple[str, ...]:
+def report_of(cores: int, tasks: int, sleep: float, mb_in: float, mb_out: float) -> tuple[str, ...]:
     work = SimulatedWorkload(
         cores=cores, tasks=tasks, sleep=sleep, bytes_in=mb_in * 2**20, bytes_out=mb_out * 2**20
     )
@@ -99,25 +99,25 @@ def told_of(cores: int, tasks: int, sleep: float, mb_in: float, mb_out: float) -
     return cautions_of(done.case, done.system, done.pressure)
 
 
-def test_a_manager_that_comes_near_to_throttling_is_told() -> None:
-    (near,) = told_of(400, 1200, 30.0, 1.0, 0.0)
+def test_a_manager_that_comes_near_to_throttling_is_reported() -> None:
+    (near,) = report_of(400, 1200, 30.0, 1.0, 0.0)
     assert near.startswith("The manager holds up to 1.1")
     held, share = float(near.split()[5]), int(near.split(", ")[1].split(" %")[0])
     assert share == pytest.approx(100 * held / 1.5, abs=1)
     assert near.endswith(" of the 1.5 GB with which it begins to throttle.")
-    assert told_of(400, 600, 30.0, 1.0, 0.0) == ()
+    assert report_of(400, 600, 30.0, 1.0, 0.0) == ()
     # Half of the memory and more: it throttles.
-    (_, short) = told_of(400, 1200, 30.0, 10.0, 0.0)
+    (_, short) = report_of(400, 1200, 30.0, 10.0, 0.0)
     share = int(short.split(", ")[1].split(" %")[0])
     assert share >= 100
 
 
 def test_tasks_that_take_no_time_ask_for_all_of_the_link() -> None:
-    (told,) = told_of(10, 20, 0.0, 0.001, 0.0)
+    (told,) = report_of(10, 20, 0.0, 0.001, 0.0)
     assert told.startswith("Tasks ask for all of what the client's link gives: where it was 78 %")
 
 
-def test_tasks_that_ask_for_70_percent_of_the_link_are_told() -> None:
+def test_tasks_that_ask_for_70_percent_of_the_link_are_reported() -> None:
     done = run(tasks=1, sleep=1.0, size=7.0, disk=1.0)
     (told,) = cautions_of(done.case, done.system, done.pressure)
     assert told.startswith("Tasks ask for 70 % of what the client's link gives")
@@ -125,7 +125,7 @@ def test_tasks_that_ask_for_70_percent_of_the_link_are_told() -> None:
     assert cautions_of(less.case, less.system, less.pressure) == ()
 
 
-def test_only_a_manager_that_throttles_is_told() -> None:
+def test_only_a_manager_that_throttles_is_reported() -> None:
     done = simulate(
         SimulatedWorkload(cores=10, tasks=20, sleep=0.1, bytes_in=2.0**20), system("ninfg")
     )

@@ -175,7 +175,7 @@ def test_a_long_pause_does_not_make_one_group_of_all() -> None:
     assert found.step == pytest.approx(0.01)
 
 
-def test_the_scatter_of_steps_is_told() -> None:
+def test_the_scatter_of_steps_is_reported() -> None:
     random = np.random.default_rng(3)
     within = []
     for _ in range(200):

@@ -1,1 +1,1 @@
-"""Advice: how to cut a user's own work, how many cores to ask for, and what to send how."""
+"""Advice: task size, number of cores and data transport for a user's own work."""

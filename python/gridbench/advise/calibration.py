@@ -29,7 +29,7 @@ from gridbench.scenario.grids import ScenarioCase
 from gridbench.terminal import say
 
 _MOST_CORES = 400
-"""That are tried on the way to advice; more are extrapolated, and that is said."""
+"""That are tried on the way to advice; more are extrapolated, with a note."""
 _LONG, _SHORT = 0.05, 0.002
 """Seconds of a task: longer than handling all, and shorter."""
 _MOST_TASKS = 1000
@@ -320,7 +320,7 @@ def calibrate(
             ran = runs.run(case, facts=facts, limit=_LIMIT)
             one = ran.problem or observe(ran.folder, disturbed=ran.disturbed)
             if not isinstance(one, Observation):
-                problems.append(f"{case.told()}: {one}")
+                problems.append(f"{case.describe()}: {one}")
                 continue
             if servers is not None:
                 one = among(one, servers)

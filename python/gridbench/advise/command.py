@@ -11,12 +11,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gridbench.advise.advice import Advice, LimitsMap, advise, limits_map
+from gridbench.advise.advice import (
+    Advice,
+    LimitsMap,
+    advise,
+    crossover_here,
+    crossover_in,
+    from_where,
+    limits_map,
+)
 from gridbench.advise.calibration import calibrate, covers
-from gridbench.advise.data_placement import crossover_here, crossover_in, from_where
 from gridbench.advise.document import document_of, to_record, trial_document
 from gridbench.advise.memory import no_single_memory, with_bandwidth
-from gridbench.advise.model_cache import CachedModel, forget, kept_path, load_kept
+from gridbench.advise.model_cache import CachedModel, cache_path, forget, load_cached
 from gridbench.advise.options import AdviceParameters
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.runs import servers_for
@@ -32,8 +39,8 @@ from gridbench.machine.load import SampleStart
 from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
 from gridbench.model.model import PipelineModel, model_of
+from gridbench.model.model_kind import read_source
 from gridbench.model.saved import load_models, save_models
-from gridbench.model.sources import read_source
 from gridbench.pages.document import write_page
 from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
@@ -41,7 +48,7 @@ from gridbench.process.child import ProcessTemplate
 from gridbench.run.machine import usable_processors
 from gridbench.run.participants import find_participant
 from gridbench.scenario.run_case import RUNS_CASES
-from gridbench.simulate.profile_file import system_of
+from gridbench.simulate.profiles import system_of
 from gridbench.terminal import say
 from gridbench.workload.body import keeps_time
 
@@ -78,7 +85,7 @@ def give_advice(request: AdviceRequest) -> int:
 
 @contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """The folder, made before the work begins; if nothing comes of it, gone again unless it was
+    """The folder, made before the work begins; if there is no result, gone again unless it was
     there before."""
     before = folder.is_dir()
     try:
@@ -100,7 +107,7 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
     console = request.printing.progress()
     if request.options.profile is not None:
         return _of_profile(request, request.options.profile, folder)
-    if (request.options.grid or request.options.servers) and request.work.roofline.traffic:
+    if request.options.where.elsewhere and request.work.roofline.traffic:
         raise no_single_memory()
     if request.effort:
         _refuse_to_try(request.work)
@@ -136,7 +143,7 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
             say(
                 console,
                 "The runs disagree with the model: it is kept no longer, and the next advice"
-                " measures anew.",
+                " measures again.",
             )
     request.printing.document(lambda: to_record(advice, trial, maps))
     request.printing.say(f"results: {folder}")
@@ -157,7 +164,7 @@ def _refuse_to_try(work: DivisibleWork) -> None:
 
 def _servers(request: AdviceRequest, console: Console) -> Servers | None:
     """Those on which the work is to run; None: on this machine, or where a model is of."""
-    if not (request.options.grid or request.options.servers):
+    if not request.options.where.elsewhere:
         return None
     if request.options.source is None:
         find_participant(
@@ -169,7 +176,8 @@ def _servers(request: AdviceRequest, console: Console) -> Servers | None:
             " gives a model that is there",
             remedy="leave one of them out, or add --try",
         )
-    return servers_for(request.options.grid, request.options.servers, request.work.cores, console)
+    where = request.options.where
+    return servers_for(where.grid, where.servers, request.work.cores, console)
 
 
 def _crossover(request: AdviceRequest, model: PipelineModel) -> Crossover | None:
@@ -198,8 +206,8 @@ def _of_profile(request: AdviceRequest, name: str, folder: Path) -> int:
         "--renew": request.options.renew,
         "--try": request.effort,
         "--crossover": request.options.crossover,
-        "--grid": request.options.grid,
-        "--server": request.options.servers,
+        "--grid": request.options.where.grid,
+        "--server": request.options.where.servers,
         "--memory-traffic": request.work.roofline.traffic,
     }
     for option, value in given.items():
@@ -222,7 +230,7 @@ def _of_profile(request: AdviceRequest, name: str, folder: Path) -> int:
 def find_model(
     request: AdviceRequest, console: Console, servers: Servers | None = None
 ) -> tuple[PipelineModel, str]:
-    """The model that is asked for, one that was kept, or one of runs that are made now, on servers
+    """The model that is requested, one that was kept, or one of runs that are made now, on servers
     if the work is to run there; and, if it was kept, where it comes from. InputError if there is
     none, or several; BusyMachine if there have to be runs, and others use the machine."""
     if request.options.source is None:
@@ -230,9 +238,9 @@ def find_model(
         kept = None
         if servers is None:
             work = work.on_processors(usable_processors())
-            kept = None if request.options.renew else _kept(engine, work)
+            kept = None if request.options.renew else _cached_model(engine, work)
             if kept is not None and covers(kept.model, work):
-                return kept.model, kept.told(time.time())
+                return kept.model, kept.describe(time.time())
         with ProcessTemplate(RUNS_CASES, engine) as template:  # which gets ready meanwhile
             seen = settle(request.policy, console, begun=request.begun).began
             model = calibrate(
@@ -249,11 +257,11 @@ def find_model(
     return _given(request, request.options.source, console), ""
 
 
-def _kept(engine: str, work: DivisibleWork) -> CachedModel | None:
+def _cached_model(engine: str, work: DivisibleWork) -> CachedModel | None:
     """The model of an engine on this machine, if one was kept."""
     facts = find_participant(engine).facts(work.cores, warm=work.warm)
     version, processors = facts.description["version"], usable_processors()
-    return load_kept(kept_path(engine, version, platform.node(), processors))
+    return load_cached(cache_path(engine, version, platform.node(), processors))
 
 
 def _given(request: AdviceRequest, given: Path, console: Console) -> PipelineModel:
@@ -271,12 +279,12 @@ def _given(request: AdviceRequest, given: Path, console: Console) -> PipelineMod
         for place, observations in found.items():
             if request.options.engine in (None, place.engine):
                 runs = counted(len(observations), "run")
-                console.print(f"{place.told()}: fitting a model to {runs}")
+                console.print(f"{place.describe()}: fitting a model to {runs}")
                 models.append(model_of(observations, test=False))
     chosen = [model for model in models if request.options.engine in (None, model.fit.place.engine)]
     if len(chosen) == 1:
         return chosen[0]
-    known = "; ".join(sorted({place.told() for place in places}))
+    known = "; ".join(sorted({place.describe() for place in places}))
     if not chosen:
         raise InputError(
             f"there is no model of the engine `{request.options.engine}`"

@@ -10,9 +10,9 @@ from gridbench.advise.advice import COMPUTING, GROUPS, Advice, LimitsCell, Limit
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import (
     between,
-    rate_told,
+    rate_text,
     sentences,
-    total_told,
+    total_text,
     undetermined,
     warnings,
 )
@@ -47,7 +47,7 @@ from gridbench.pages.document import (
     media_of,
 )
 from gridbench.pages.table import Column, Table, facts, table_of
-from gridbench.provisional import answer_record
+from gridbench.statistics.claims import answer_record
 
 ADVISED = "advised"
 """The style of the row of the advised split."""
@@ -58,7 +58,7 @@ _IN_LINES: frozenset[Medium] = frozenset({"markdown", "terminal"})
 def document_of(
     advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()
 ) -> Document:
-    """The advice, what splits took that were tried, and what limits over task time and data."""
+    """The advice, what splits took that were tried, and the bottleneck over task time and data."""
     cores = counted(advice.split.cores, advice.work.unit)
     return Document(
         kind="gridbench advise",
@@ -129,7 +129,7 @@ def _points_table(advice: Advice) -> Table:
     return table_of(
         [
             Column("tasks", lambda one: one.tasks),
-            Column("total", lambda one: total_told(one.prediction)),
+            Column("total", lambda one: total_text(one.prediction)),
             Column("90 % interval", lambda one: between(one.prediction)),
             Column("without overhead", lambda one: rough(one.prediction.ideal)),
         ],
@@ -303,12 +303,12 @@ def _maps_section(maps: Sequence[LimitsMap]) -> Section:
 
 
 def map_chart(number: int, one: LimitsMap) -> Chart:
-    """A square for each task time and data of a task, coloured by what limits."""
+    """A square for each task time and data of a task, coloured by the bottleneck."""
     table = table_of(
         [
             Column("task", lambda cell: duration(cell.seconds)),
             Column("data", lambda cell: size(cell.bytes_in)),
-            Column("what limits", lambda cell: cell.limits),
+            Column("bottleneck", lambda cell: cell.limits),
             Column("share", lambda cell: percent(cell.share, 0)),
             Column("efficiency", lambda cell: percent(cell.efficiency, 0)),
             Column("measured", lambda cell: "" if cell.measured else "no"),
@@ -385,7 +385,7 @@ def _requested(work: DivisibleWork) -> str:
     ):
         parts += [f"{size(value)} {what}"] if value else []
     if work.uneven:
-        parts.append(work.uneven.told())
+        parts.append(work.uneven.describe())
     return ", ".join([*parts, "warm start" if work.warm else "cold start"])
 
 
@@ -395,7 +395,7 @@ def _first(advice: Advice) -> list[tuple[str, str]]:
     found = [
         ("Tasks", f"{advice.split.tasks:,}"),
         ("Cores" if known.threads == 1 else "Tasks at once", f"{advice.split.cores:,}"),
-        ("Expected total", total_told(expected)),
+        ("Expected total", total_text(expected)),
         ("9 of 10 runs take", between(expected)),
         ("Without any overhead", rough(expected.ideal)),
         ("Bottleneck", advice.limit[0]),
@@ -403,17 +403,17 @@ def _first(advice: Advice) -> list[tuple[str, str]]:
     if known.threads > 1:
         found.append(("Threads of each task", f"{known.threads:,}"))
     if known.bandwidth:
-        found.append(("Memory bandwidth", rate_told(advice.work)))
+        found.append(("Memory bandwidth", rate_text(advice.work)))
     return found
 
 
 def _source(model: PipelineModel | Profiled) -> str:
     """The system or the measurements behind the advice."""
-    return model.system.title if isinstance(model, Profiled) else model.fit.place.told()
+    return model.system.title if isinstance(model, Profiled) else model.fit.place.describe()
 
 
 def _shape(model: PipelineModel | Profiled) -> str:
-    return "a profile" if isinstance(model, Profiled) else model.fit.shape.told()
+    return "a profile" if isinstance(model, Profiled) else model.fit.shape.describe()
 
 
 # ---- JSON

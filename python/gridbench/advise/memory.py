@@ -16,8 +16,7 @@ from rich.console import Console
 
 from gridbench import formats
 from gridbench.advise.work import DivisibleWork
-from gridbench.atomic_write import write_file
-from gridbench.cache import kept_file
+from gridbench.atomic_write import cache_file, write_file
 from gridbench.errors import InputError
 from gridbench.machine.judgement import judged
 from gridbench.machine.options import Policy
@@ -31,7 +30,7 @@ _FORMAT = 1
 _PATIENCE = 60.0
 """Seconds that a thread waits for the others before it gives up."""
 _ROUNDS = 8
-"""Of which the fastest counts: what disturbs makes a round slower, and nothing makes it faster."""
+"""The fastest counts: disturbance makes a round slower, and nothing makes it faster."""
 _ARRAYS = 3
 """Of each thread: one is made the sum of the two others."""
 _LEAST, _MOST = 32 << 20, 1 << 30
@@ -133,7 +132,7 @@ def _cache() -> int:
 
 def bandwidth_path() -> Path:
     """Where that of this machine lies, if there is one."""
-    return kept_file("memory", platform.node(), str(usable_processors()))
+    return cache_file("memory", platform.node(), str(usable_processors()))
 
 
 def with_bandwidth(
@@ -174,7 +173,7 @@ def with_bandwidth(
 
 
 def no_single_memory() -> InputError:
-    """What is told of traffic through memory that tasks do not share."""
+    """Sentence about traffic through memory that tasks do not share."""
     return InputError(
         "--memory-traffic is for tasks on one machine, which share its memory",
         remedy="leave it out where the workers are on servers, behind links or of a profile",

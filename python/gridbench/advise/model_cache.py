@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gridbench.atomic_write import write_file
-from gridbench.cache import kept_file
+from gridbench.atomic_write import cache_file, write_file
 from gridbench.errors import InputError
 from gridbench.formats import age, counted
 from gridbench.model.model import PipelineModel
@@ -45,13 +44,13 @@ class CachedModel:
         """What it holds for."""
         return self.model.fit.place
 
-    def told(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """Where it comes from and how old it is, in a sentence."""
         place = self.place
         return (
             f"This is from a model that was kept: of {place.engine} {place.version} on"
             f" {place.host}, fitted to {counted(self.model.fit.runs, 'case')}, the last of which"
-            f" was run {age(now - self.made)} ago. --renew measures anew."
+            f" was run {age(now - self.made)} ago. --renew measures again."
         )
 
 
@@ -78,17 +77,17 @@ class _CacheFile:
     runs: tuple[_CachedRun, ...]
 
 
-def kept_path(engine: str, version: str, host: str, processors: int) -> Path:
+def cache_path(engine: str, version: str, host: str, processors: int) -> Path:
     """Where the model of an engine on a machine lies, if there is one."""
-    return kept_file("models", engine, version, host, str(processors))
+    return cache_file("models", engine, version, host, str(processors))
 
 
 def path_of(place: EnginePlace) -> Path:
     """Where the model of a place lies."""
-    return kept_path(place.engine, place.version, place.host, place.processors)
+    return cache_path(place.engine, place.version, place.host, place.processors)
 
 
-def load_kept(path: Path) -> CachedModel | None:
+def load_cached(path: Path) -> CachedModel | None:
     """The model in a file; None if there is none, or none that this version can read."""
     try:
         record = json.loads(path.read_bytes())

@@ -18,7 +18,6 @@ from gridbench.quantities import (
     CORES,
     FLAG,
     PATH,
-    ROUNDS,
     SECONDS,
     SIZE,
     TEXT,
@@ -26,10 +25,15 @@ from gridbench.quantities import (
     FilePath,
     words,
 )
-from gridbench.schema import option, read_parameters
-from gridbench.shared_options import ServerNames, experiment_options
+from gridbench.schema import group, option, read_parameters
+from gridbench.shared_options import (
+    GridOptions,
+    auto_rounds_option,
+    experiment_options,
+    start_option,
+)
 from gridbench.workload.body import SLEEP, SPIN
-from gridbench.workload.options import TASK_BODY
+from gridbench.workload.options import task_option
 
 if TYPE_CHECKING:
     from gridbench.advise.trying import TrialEffort
@@ -67,14 +71,7 @@ class AdviceParameters:
         metavar="N",
         help="Number of cores; each is a worker with one task at a time. Required.",
     )
-    task: str | None = option(
-        "--task",
-        TASK_BODY,
-        metavar="TASK",
-        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
-        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
-        default_text=SLEEP,
-    )
+    task: str | None = task_option(None, SLEEP)
     threads: int | None = option(
         "--threads-per-task",
         CORES,
@@ -125,13 +122,7 @@ class AdviceParameters:
     output_per_task: int = option(
         "--output-per-task", SIZE, metavar="SIZE", help="What each task returns.", default=0
     )
-    start: str = option(
-        "--start",
-        words("cold", "warm"),
-        help="Whether starting the workers counts (cold), or all have answered before t = 0"
-        " (warm).",
-        default="cold",
-    )
+    start: str = start_option()
     most_tasks: int = option(
         "--most-tasks",
         Count(1, 10_000_000),
@@ -170,19 +161,7 @@ class AdviceParameters:
     engine: str | None = option(
         "--engine", TEXT, metavar="NAME", help="Engine.", default_text=DEFAULT_ENGINES
     )
-    grid: Path | None = option(
-        "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
-    )
-    servers: tuple[str, ...] = option(
-        "--server",
-        ServerNames(),
-        metavar="NAME[,NAME]",
-        help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be"
-        " given several times.",
-        default=(),
-        default_text="all of FILE",
-        multiple=True,
-    )
+    where: GridOptions = group(GridOptions)
     source: Path | None = option(
         "--from",
         _ExistingPath(),
@@ -208,13 +187,13 @@ class AdviceParameters:
     renew: bool = option(
         "--renew",
         FLAG,
-        help="Calibrate the engine anew, whatever model of it was kept.",
+        help="Calibrate the engine again, even if there is a model of it.",
         default=False,
     )
     maps: bool = option(
         "--map",
         FLAG,
-        help="Show on the page what limits, over the time of a task and its data: of each model in"
+        help="Show the bottleneck over task time and data on the page: of each model in"
         " the file given by --from, or of the engine or system of the advice.",
         default=False,
     )
@@ -225,12 +204,8 @@ class AdviceParameters:
         " far as they fit.",
         default=False,
     )
-    rounds: int | Literal["auto"] | None = option(
-        "--rounds",
-        ROUNDS,
-        metavar="N|auto",
-        help="How often each case is measured; auto: as often as the answer takes.",
-        default_text="auto; 1 for a single engine of `run` or `scenario`",
+    rounds: int | Literal["auto"] | None = auto_rounds_option(
+        default_text="auto; 1 for a single engine of `run` or `scenario`"
     )
     try_limit: float | None = option(
         "--try-limit",
@@ -296,7 +271,7 @@ class AdviceParameters:
         if given := [name for name, value in sizes.items() if value]:
             raise InputError(
                 f"{given[0]} and --work-from cannot both be given",
-                remedy="leave it out: the log tells times and sizes",
+                remedy="leave it out: the log has times and sizes",
             )
         assert self.work_from is not None
         found = read_log(self.work_from)
@@ -356,7 +331,7 @@ class AdviceParameters:
 def advise(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
     """Say into how many tasks to divide a job, and how many cores to ask for.
 
-    The advice gives the expected time with an interval, where the time goes, what limits it,
+    The advice gives the expected time with an interval, where the time goes, the bottleneck,
     whether to send data as shared data, and what would help most. DIR then holds report.html, which
     shows the total time over the number of tasks, and model.json.
 
@@ -394,7 +369,7 @@ def advise(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None
     parameters = read_parameters(AdviceParameters, given)
     # Before what takes long to import, so that it is over when that is there; but not before
     # servers are asked, whose agents may be on this machine.
-    elsewhere = parameters.source or parameters.profile or parameters.grid or parameters.servers
+    elsewhere = parameters.source or parameters.profile or parameters.where.elsewhere
     begun = None if elsewhere else begin_sample()
     from gridbench.advise.command import AdviceRequest, give_advice
     from gridbench.advise.work import parse_bandwidth, parse_time

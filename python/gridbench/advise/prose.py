@@ -6,8 +6,16 @@ import math
 import time
 from collections.abc import Sequence
 
-from gridbench.advise.advice import COMPUTING, DIFFERENCES, GROUPS, MEMORY, Advice, TaskCountPoint
-from gridbench.advise.data_placement import LARGE, FromWhere
+from gridbench.advise.advice import (
+    COMPUTING,
+    DIFFERENCES,
+    GROUPS,
+    LARGE,
+    MEMORY,
+    Advice,
+    FromWhere,
+    TaskCountPoint,
+)
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.uneven import Recorded
 from gridbench.advise.work import DivisibleWork
@@ -23,15 +31,15 @@ from gridbench.formats import (
     rough,
     size,
 )
-from gridbench.formats import between as ends_told
+from gridbench.formats import between as ends_text
 from gridbench.machine.judgement import disturbed_count, sentence
 from gridbench.model.fit import PipelineFit
 from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.model.observation import EnginePlace
-from gridbench.provisional import busy_in, marked
+from gridbench.statistics.claims import busy_in, marked
 
 
-def kind_told(work: DivisibleWork) -> str:
+def kind_text(work: DivisibleWork) -> str:
     """What tasks do, after what says how many of them there are: `that compute with 4 threads`."""
     if not work.computes:
         return "that wait"
@@ -39,19 +47,19 @@ def kind_told(work: DivisibleWork) -> str:
     return "that compute" if threads == 1 else f"that compute with {threads:,} threads each"
 
 
-def memory_told(work: DivisibleWork) -> str:
+def memory_text(work: DivisibleWork) -> str:
     """How long the work takes at least, whatever the processors do; empty if nothing is known."""
     known = work.roofline
     if not known.bandwidth:
         return ""
     return (
-        f"Its tasks move {size(known.traffic)} through memory, which moves {rate_told(work)} for"
+        f"Its tasks move {size(known.traffic)} through memory, which moves {rate_text(work)} for"
         f" all processors together: {rough(known.traffic / known.bandwidth)} at least, however many"
         " run at once."
     )
 
 
-def rate_told(work: DivisibleWork) -> str:
+def rate_text(work: DivisibleWork) -> str:
     """The memory's bandwidth, in the units that sizes have."""
     return f"{size(work.roofline.bandwidth)}/s"
 
@@ -109,12 +117,12 @@ _WORTH = 0.02
 def sentences(advice: Advice) -> list[str]:
     """What to do and why, a paragraph each; the most important first."""
     found = [
-        _within(advice),
+        _deadline(advice),
         _split(advice),
         _expected(advice),
         _where(advice),
         _limit(advice),
-        memory_told(advice.work),
+        memory_text(advice.work),
         _others(advice),
     ]
     found += [_shared(advice), _from_where(advice), _help(advice), _uneven(advice), advice.origin]
@@ -138,7 +146,7 @@ def warnings(advice: Advice) -> list[str]:
             *found,
             *([f"{own_processors(threads)}."] if threads > 1 else []),
             *advice.cautions,
-            f"A profile does not tell how far it may be off: there is no interval{luck}.",
+            f"A profile gives no error: there is no interval{luck}.",
         ]
     return _of_runs(advice, advice.model, found)
 
@@ -186,10 +194,10 @@ def _split(advice: Advice) -> str:
         into = f"Put its {work.uneven.pieces:,} tasks together to {split.tasks:,} of {each}"
         if split.tasks == work.uneven.pieces:
             into = f"Leave its {counted(split.tasks, 'task')} as they are, of {each}"
-    return f"{into}, on {cores} of {advice.model.name}, as tasks {kind_told(work)}."
+    return f"{into}, on {cores} of {advice.model.name}, as tasks {kind_text(work)}."
 
 
-def _within(advice: Advice) -> str:
+def _deadline(advice: Advice) -> str:
     """The answer to how many cores end it within a time."""
     asked, cores = advice.within, advice.work.cores
     if asked is None:
@@ -200,7 +208,7 @@ def _within(advice: Advice) -> str:
         return (
             f"With no number of cores up to {cores:,} does the work end within {limit}: divided at"
             f" its best, it is expected to take {rough(shortest.total)} on"
-            f" {counted(shortest.cores, 'core')}, and what limits then is {what}."
+            f" {counted(shortest.cores, 'core')}, and the bottleneck then is {what}."
         )
     likely = counted(asked.likely.cores, "core")
     if isinstance(advice.model, Profiled):
@@ -227,7 +235,7 @@ def _expected(advice: Advice) -> str:
     bounds = f" ({interval(advice)})" if expected.low < expected.high else ""
     one = "On one core" if advice.work.roofline.threads == 1 else "One task after the other,"
     return (
-        f"It is expected to take {total_told(expected)}{bounds}. The work itself takes"
+        f"It is expected to take {total_text(expected)}{bounds}. The work itself takes"
         f" {rough(expected.ideal)}: an efficiency of"
         f" {percent(expected.ideal / expected.total, 0)}. {one} it would take"
         f" {duration(advice.work.alone)}."
@@ -407,14 +415,14 @@ def interval(advice: Advice) -> str:
     return f"{between(advice.expected)} in 9 of 10 cases"
 
 
-def total_told(prediction: TotalPrediction) -> str:
+def total_text(prediction: TotalPrediction) -> str:
     """The total, with no fewer digits than the ends of its interval."""
     return rough(prediction.total, digits_apart(prediction.low, prediction.high))
 
 
 def between(prediction: TotalPrediction) -> str:
     """The bounds of the total, if any are known."""
-    return ends_told(prediction.low, prediction.high)
+    return ends_text(prediction.low, prediction.high)
 
 
 def _unique(points: list[TaskCountPoint]) -> list[TaskCountPoint]:

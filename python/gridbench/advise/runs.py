@@ -22,8 +22,8 @@ from gridbench.machine.judgement import judged
 from gridbench.machine.load import ClockReading
 from gridbench.model.observation import Observation
 from gridbench.process.child import ProcessTemplate
+from gridbench.process.children import Leftovers
 from gridbench.process.interrupt import Interrupt
-from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.report.source import place
 from gridbench.run.client import EngineFacts
@@ -48,7 +48,7 @@ def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Co
     say(console, "asking the servers for their workers")
     given = ask(file, tuple(names), patience=_PATIENCE)
     for host in given.hosts:
-        say(console, host.told())
+        say(console, host.describe())
     if cores > given.workers:
         raise InputError(
             f"--cores asks for {cores:,}, and the servers have {counted(given.workers, 'worker')}",
@@ -171,7 +171,7 @@ class CaseRunner:
         """Run the case, for at most `limit` seconds; `facts`: what the engine says of itself;
         `times`: of its tasks, in seconds, if they differ."""
         self._number += 1
-        self._progress.begin(case.told())
+        self._progress.begin(case.describe())
         place = self._folder / f"{self._number}"
         setup = write_workload(case, TaskTimes(), place)
         if times is not None:

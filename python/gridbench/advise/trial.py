@@ -9,7 +9,7 @@ from typing import Literal
 
 from gridbench.formats import counted, duration, fixed, percent
 from gridbench.machine.judgement import disturbed_count, sentence
-from gridbench.provisional import busy_in, marked
+from gridbench.statistics.claims import busy_in, marked
 from gridbench.statistics.interval import ratio_bounds
 
 CLOSE = 1.05
@@ -54,14 +54,14 @@ class TriedSplit:
 
     @property
     def compared(self) -> tuple[float, ...]:
-        """Totals that count, in the table as in the verdict. The smallest of many medians owes
-        something to luck, which more runs do not have."""
+        """Totals that count, in the table as in the verdict. The smallest of many medians favours
+        lucky splits; more runs correct that."""
         return self.again or self.totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A split that was not run, or of which a run failed."""
+    """A split that was not run, or that has a failed run."""
 
     tasks: int
     cores: int
@@ -81,7 +81,7 @@ class Trial:
     left_out: tuple[LeftOut, ...] = ()
     """Splits without any run that counts."""
     failed: tuple[LeftOut, ...] = ()
-    """Splits of which a run failed; with others that count, they are among `tried` as well."""
+    """Splits with a failed run; with others that count, they are among `tried` as well."""
     runs: int = 0
     """That did not fail."""
     disturbed: int = 0
@@ -131,7 +131,7 @@ class Trial:
 
     @property
     def claims(self) -> bool:
-        """Whether what can be said is not for other programs' sake less than it would be."""
+        """Whether the conclusions are complete in spite of other programs."""
         return not self.disturbed or self.close is not None
 
     @property
@@ -182,14 +182,14 @@ def _compared(trial: Trial) -> list[str]:
     if advised is None:
         why = next((one.reason for one in trial.left_out if one.advised), "no run of it counts")
         return [f"The advised split could not be tried: {why}."]
-    took = f"The advised {split_told(advised)} took {duration(advised.median)}"
+    took = f"The advised {split_text(advised)} took {duration(advised.median)}"
     if rival is None or ratio is None:
         return [f"{took}; no other split was tried."]
     best = "the best of the others"
     if rival.again and trial.best is not None and trial.best < min(advised.median, rival.median):
         best += " in the first runs"
     return [
-        f"{took}, {fixed(ratio, 2)} times as long as {best}, {split_told(rival)} with"
+        f"{took}, {fixed(ratio, 2)} times as long as {best}, {split_text(rival)} with"
         f" {duration(rival.median)}.",
         *_noise(trial, advised),
     ]
@@ -199,7 +199,7 @@ def trial_warnings(trial: Trial) -> list[str]:
     """What must be known before the comparison is trusted."""
     counted_too = {(one.tasks, one.cores) for one in trial.tried}
     found = [
-        f"A run of {split_told(one)} failed, and no more were made: {one.reason}."
+        f"A run of {split_text(one)} failed, and no more were made: {one.reason}."
         for one in trial.failed
         if (one.tasks, one.cores) in counted_too
     ]
@@ -213,10 +213,10 @@ def trial_warnings(trial: Trial) -> list[str]:
 
 def left_out(trial: Trial) -> list[str]:
     """The splits that were not tried, each with the reason."""
-    return [f"{split_told(one)}: {one.reason}" for one in trial.left_out]
+    return [f"{split_text(one)}: {one.reason}" for one in trial.left_out]
 
 
-def split_told(one: TriedSplit | LeftOut) -> str:
+def split_text(one: TriedSplit | LeftOut) -> str:
     """In words."""
     return f"{counted(one.tasks, 'task')} on {counted(one.cores, 'core')}"
 

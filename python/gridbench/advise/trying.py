@@ -133,7 +133,7 @@ def try_out(
     servers: Servers | None = None,
 ) -> Trial:
     """Run the splits that fit, interleaved in random order; then the advised one and the best of
-    the others again. A split of which a run failed is not run again. Runs that other programs
+    the others again. A split with a failed run is not run again. Runs that other programs
     disturbed do not count; if that is accepted, they do, and nothing is claimed.
 
     InputError if the engine cannot be used.
@@ -171,16 +171,18 @@ def try_out(
         ) as runs,
     ):
         limit = _LONGER * effort.limit + _BESIDE
-        tally = _Tally(runs, advice.work, judge, progress, limit=limit, policy=policy)
-        totals = tally.run(items)
+        trial_runs = _TrialRuns(runs, advice.work, judge, progress, limit=limit, policy=policy)
+        totals = trial_runs.run(items)
         trial = Trial(rounds=effort.rounds, seed=_SEED, tried=_tried(chosen, totals, {}))
-        pair = [one.case for one in chosen if one.case not in tally.failed and _is_of(one, trial)]
+        pair = [
+            one.case for one in chosen if one.case not in trial_runs.failed and _is_of(one, trial)
+        ]
         if len(pair) == 2 and (trial.noise is None or trial.noise > _CALM):
-            again = tally.run(items_of(pair, [engine], _AGAIN * effort.rounds, _SEED))
-            if again.keys() >= set(pair) and not tally.failed.keys() & set(pair):
+            again = trial_runs.run(items_of(pair, [engine], _AGAIN * effort.rounds, _SEED))
+            if again.keys() >= set(pair) and not trial_runs.failed.keys() & set(pair):
                 trial = replace(trial, tried=_tried(chosen, totals, again))
     left_out += [
-        _left_out(one, tally.failed.get(one.case, _ALL_DISTURBED))
+        _left_out(one, trial_runs.failed.get(one.case, _ALL_DISTURBED))
         for one in chosen
         if one.case not in totals
     ]
@@ -189,16 +191,18 @@ def try_out(
         trial,
         left_out=tuple(sorted(left_out, key=lambda one: (one.tasks, one.cores))),
         failed=tuple(
-            _left_out(one, tally.failed[one.case]) for one in chosen if one.case in tally.failed
+            _left_out(one, trial_runs.failed[one.case])
+            for one in chosen
+            if one.case in trial_runs.failed
         ),
-        runs=tally.runs,
-        disturbed=tally.disturbed,
+        runs=trial_runs.runs,
+        disturbed=trial_runs.disturbed,
         accepted=policy.accept,
         model_host="" if host == host_of(servers) else host,
     )
 
 
-class _Tally:
+class _TrialRuns:
     """Runs cases, and notes what went wrong."""
 
     def __init__(
@@ -225,7 +229,7 @@ class _Tally:
         self._policy = policy
 
     def run(self, items: Sequence[ScenarioItem]) -> dict[ScenarioCase, tuple[float, ...]]:
-        """The totals of each case of which at least one run counts, in seconds."""
+        """The totals of each case with at least one valid run, in seconds."""
         totals: dict[ScenarioCase, tuple[float, ...]] = {}
         for item in items:
             if item.case in self.failed:
@@ -248,7 +252,7 @@ class _Tally:
         return totals
 
     def _times(self, item: ScenarioItem) -> Floats | None:
-        """Of its tasks, if they differ: in each round drawn anew, for all splits."""
+        """Of its tasks, if they differ: in each round drawn again, for all splits."""
         work, tasks = self._work, item.case.tasks
         if work.uneven is None:
             return None

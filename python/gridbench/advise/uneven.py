@@ -17,7 +17,7 @@ from gridbench.formats import plain, share_given
 from gridbench.quantities import parse_seconds, parse_stddev
 from gridbench.report.source import Run, load_runs
 from gridbench.workload.numbers import shown
-from gridbench.workload.task_times import draw_task_times
+from gridbench.workload.workload import draw_task_times
 
 TimeDistribution = Literal["normal", "log-normal", "pareto"]
 DISTRIBUTIONS: tuple[TimeDistribution, ...] = get_args(TimeDistribution)
@@ -38,7 +38,7 @@ class Uneven:
     Without pieces, tasks deviate by as much however the work is divided: what lies side by side in
     it is alike, so that nothing evens out within a task. With pieces, each of these takes its own
     time, whatever its neighbours take; a task of n of them deviates by a share that is smaller by
-    the root of n. Either way the whole work takes as long as was said.
+    the root of n. Either way the whole work takes as long as given.
     """
 
     share: float
@@ -62,7 +62,7 @@ class Uneven:
         if not 0 <= self.pieces <= MOST_PIECES:
             raise InputError(f"the number of pieces must be from 1 to {MOST_PIECES:,}")
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words, after the mean: `deviating by 50 %`."""
         kind = "" if self.distribution == "normal" else f", {self.distribution}"
         return f"deviating by {plain(self.share * 100)} %{kind}"
@@ -85,7 +85,7 @@ def parse_uneven(
     stddev: str | None, distribution: str | None, pieces: int | None, work: str | None = None
 ) -> Uneven | None:
     """From the command line; None: all tasks take as long. `work`: the time of the whole, if it is
-    known, of which pieces may deviate by a time. InputError names the option."""
+    known; pieces may deviate from it by a time. InputError names the option."""
     if stddev is None:
         for option, value in (("--distribution", distribution), ("--pieces", pieces)):
             if value is not None:
@@ -161,7 +161,7 @@ class Recorded:
     longest_first: bool = False
     """The tasks that they are put together to begin with the longest."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words, after the mean: `deviating by 50 %, as in FILE`."""
         return f"deviating by {plain(self.share * 100)} %, as in {self.source}"
 
@@ -230,7 +230,7 @@ def _times(run: Run, table: pa.Table) -> Floats:
         times = seconds(table, "calc_out") - seconds(table, "calc_in")
     if not (times >= 0).all() or not times.sum() > 0:
         raise InputError(
-            "it does not tell how long its tasks computed",
+            "it does not say how long its tasks computed",
             file=run.path,
             remedy="a log needs sleep times, or calc-in and calc-out, none of them below 0",
         )

@@ -132,7 +132,7 @@ class DivisibleWork:
     body: str = SLEEP
     """What its tasks do: see `gridbench.workload.body`."""
     cores_asked: int = 0
-    """Of which `cores` are those that have a processor; 0: all of them have, or need none."""
+    """`cores` of them have a processor; 0: all of them have, or need none."""
     roofline: Roofline = field(default_factory=Roofline)
     """What its tasks need of the machine beside a core each, and what that has."""
 
@@ -179,7 +179,7 @@ class DivisibleWork:
 
     @property
     def unit(self) -> str:
-        """What runs one task: a processor, if more cores were asked for than there are."""
+        """What runs one task: a processor, if more cores were requested than there are."""
         if self.roofline.threads > 1:
             return "worker"
         return "processor" if self.cores_asked else "core"

@@ -1,1 +1,1 @@
-"""What a timeline says: pure functions from the table of a run to numbers."""
+"""Pure functions from the timeline of a run to its figures."""

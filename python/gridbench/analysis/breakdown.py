@@ -27,7 +27,7 @@ the latest this one's calc-in (an engine may send the next task before the resul
 - **never used**: workers asked for that ran no task at all.
 
 Two overheads per task answer different questions: the **round trip** is all that the client waits
-beyond the task itself, also while the task stands in a queue; **handling** is the same without
+beyond the task itself, also while the task is in a queue; **handling** is the same without
 queue and start-up, what one task costs on a worker that is free.
 
 Node clocks that differ from the client's shift dispatch and output against each other; the

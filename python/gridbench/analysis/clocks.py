@@ -61,11 +61,11 @@ _CLOSE = 1e-9
 """Seconds by which a stamp may be off a multiple of a step: no closer to it can a float of some
 hundred seconds always be."""
 _FEWEST = 9
-"""Stamps from which their resolution can be told."""
+"""Fewest stamps that determine their resolution."""
 _FEW = 5
-"""Returns, or hosts, from which their scatter can be told."""
+"""Fewest returns, or hosts, that determine their scatter."""
 _SEVERAL = 3
-"""Hosts from which their clocks can be said to be as often ahead as behind."""
+"""Fewest hosts that show whether clocks are as often ahead as behind."""
 _LIKELY = 3.0
 """A clock that differs by no more than so many times the scatter of returns may be right."""
 _MAD = 1.4826
@@ -386,7 +386,7 @@ def largest_error(table: pa.Table) -> float:
 
 
 def resolution(table: pa.Table) -> float:
-    """The step of which all stamps are whole multiples: 1 s, 1 ms or 1 us; 0 if there is none."""
+    """The largest step that divides all stamps: 1 s, 1 ms or 1 us; 0 if there is none."""
     stamps = np.concatenate([seconds(table, name) for name in _STAMPS])
     stamps = stamps[np.isfinite(stamps)]
     if len(stamps) < _FEWEST:

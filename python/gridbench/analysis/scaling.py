@@ -147,7 +147,7 @@ def fit_scalability(rates: Mapping[int, float]) -> Scalability | None:
     if len(rates) < LEAST_COUNTS or not all(0 < rate < math.inf for rate in rates.values()):
         return None
     workers = np.array(list(rates), dtype=np.float64)
-    # Workers over rate is linear in what is looked for, none of which is below 0.
+    # Workers over rate is linear in the coefficients, and these are not negative.
     taken = workers / np.array(list(rates.values()))
     terms = np.stack([np.ones_like(workers), workers - 1, workers * (workers - 1)], axis=1)
     found, _ = nnls(terms / taken[:, None], np.ones_like(taken))

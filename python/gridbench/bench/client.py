@@ -120,9 +120,9 @@ class EngineClient:
 
 def one_line(error: BaseException) -> str:
     """Kind and message of an exception in one line."""
-    from gridbench.engines.python_tasks import one_line as told  # not before it is needed
+    from gridbench.engines.functions import one_line as describe  # not before it is needed
 
-    return told(error)
+    return describe(error)
 
 
 def timed_until(

@@ -79,7 +79,7 @@ class Points:
 
     @property
     def run(self) -> list[DataPoint]:
-        """Those of what was run, whatever came of it."""
+        """Those of what was run, whatever the outcome."""
         return [point for point in self.all if point.at]
 
     @property

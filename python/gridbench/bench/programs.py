@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -72,15 +72,19 @@ _HERE = {"GRIDRPC_WORKERS": "2"}
 
 
 def numbers(
-    folder: str, program: str, *arguments: object, places: Mapping[str, str] = _HERE
+    folder: str,
+    program: str,
+    *arguments: object,
+    places: Mapping[str, str] = _HERE,
+    prefix: Sequence[str] = (),
 ) -> list[float]:
     """What a program prints. Raises RuntimeError with its messages when it fails.
 
-    `places`: variables that say where its calls go.
+    `places`: variables that say where its calls go. `prefix`: a command that runs the program.
     """
     environment = {**os.environ, "GRIDRPC_MODULE_PATH": folder, **places}
     ended = subprocess.run(
-        [f"{folder}/{program}", *map(str, arguments)],
+        [*prefix, f"{folder}/{program}", *map(str, arguments)],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if ended.returncode != 0:

@@ -20,9 +20,8 @@ from gridbench.formats import as_given
 from gridbench.machine.judgement import judged
 from gridbench.machine.load import Load, OrphanCpu
 from gridbench.process.child import Child, Ended
-from gridbench.process.children import PythonLaunch
+from gridbench.process.children import Leftovers, PythonLaunch, describe
 from gridbench.process.inside import GRACE
-from gridbench.process.leftovers import Leftovers, told
 from gridbench_testbed.links.network import remove_leftovers
 
 _REPEATS = 2
@@ -196,7 +195,7 @@ class Runner:
                     parameters={"session": session.name},
                     round=number,
                     values={"processes": len(behind)},
-                    why=told(behind),
+                    why=describe(behind),
                     at=_now(),
                 )
             )
@@ -269,7 +268,7 @@ class _SessionProcess:
                 _failure(item, number, str(failure)),
                 values=parts,
                 at_limit=failure.at_limit,
-                **_meanwhile(load),
+                **_load_during(load),
                 seconds=round(load.seconds, 3),
             )
             return point, not self._measured
@@ -327,13 +326,13 @@ def _point(
         samples=message.get("samples", {}),
         status=message["status"],
         at_limit=message.get("at_limit", False),
-        **_meanwhile(load),
+        **_load_during(load),
         seconds=round(message["seconds"], 3),
         version=message.get("version", ""),
     )
 
 
-def _meanwhile(load: Load) -> dict[str, Any]:
+def _load_during(load: Load) -> dict[str, Any]:
     """What other programs did, as fields of a point."""
     return {
         "disturbed": judged(load) != "undisturbed",

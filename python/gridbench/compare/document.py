@@ -30,8 +30,7 @@ from gridbench.pages.document import (
 )
 from gridbench.pages.svg import Bar, bars
 from gridbench.pages.table import Column, Table, table_of
-from gridbench.provisional import busy_in, in_order, provisional
-from gridbench.statistics.claims import FEWEST
+from gridbench.statistics.claims import FEWEST, busy_in, in_order, provisional
 
 _NAME = 48  # letters of a command in a sentence
 _NAMED = 3  # commands in a sentence
@@ -51,7 +50,7 @@ def headline(answer: CommandComparison) -> str:
 
 
 def notices(answer: CommandComparison) -> list[str]:
-    """What limits the answer."""
+    """Limits of the answer."""
     found = []
     if not answer.provisional and answer.disturbed:
         found.append(

@@ -97,7 +97,7 @@ class PlannedComparisonRound(PlannedCase):
     round: int
     """From 0."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Its number, counted from 1."""
         check = "A/A check, " if self.phase == "control" else ""
         return f"{check}round {self.round + 1}"

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gridbench.compare.record import FORM, Execution, commands_in
-from gridbench.errors import InputError
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbed
-from gridbench.result_kind import ResultRow, only
+from gridbench.result_kind import Figure, RecordsKind, ResultRow, rows_of_case
 from gridbench.rules import Rules, Seen, broken_by, enough, recorded, undisturbed
-
-if TYPE_CHECKING:
-    from gridbench.pages.document import Document
-
-title = "gridbench compare"
-model: str | None = None
-rules = "gridbench.compare.result_kind"
-compares = True
-holds = FORM.holds
 
 _FIGURES: dict[str, tuple[str, Callable[[Execution], float]]] = {
     "wall time": ("s", lambda run: run.wall),
@@ -31,49 +20,38 @@ _FIGURES: dict[str, tuple[str, Callable[[Execution], float]]] = {
 }
 
 
-def rows(source: Path) -> Iterator[ResultRow]:
-    """The figures of each run of a command. InputError if they cannot be read."""
-    for run in _compared(FORM.read(source)[1]):
-        for metric, (unit, of) in _FIGURES.items():
-            yield ResultRow(
-                engine=run.command,
-                what=metric,
-                metric=metric,
-                value=of(run),
-                unit=unit,
-                repeat=run.round,
-                valid=not disturbed(run),
-                disturbed=disturbed(run),
-                parameters={"command": run.command, "exit_status": run.exit_status},
-            )
+def _rows(runs: list[Execution]) -> Iterator[ResultRow]:
+    """The figures of each run of a command."""
+    for run in _compared(runs):
+        yield from rows_of_case(
+            [Figure(metric, of(run), unit) for metric, (unit, of) in _FIGURES.items()],
+            engine=run.command,
+            repeat=run.round,
+            valid=not disturbed(run),
+            disturbed=disturbed(run),
+            parameters={"command": run.command, "exit_status": run.exit_status},
+        )
 
 
-def nothing_valid(source: Path) -> InputError:
-    """Why no round is valid."""
-    return InputError(
-        "has no round that counts: other programs disturbed all of them",
-        file=source,
-        remedy="run `gridbench compare` again with the same --out, on a quiet machine",
-    )
-
-
-def document(sources: Sequence[Path], page: Path | None = None) -> Document:
-    """The answer, figures and runs of one."""
-    del page
-    from gridbench.compare.document import document_of
-
-    return document_of(*FORM.read(only(sources, title)))
-
-
-def to_record(source: Path) -> dict[str, Any]:
-    """The figures of all commands, if there is a complete round, and all runs."""
+def _answer(header: Header, runs: list[Execution]) -> Mapping[str, Any]:
+    """The figures of all commands, if there is a complete round."""
     from gridbench.compare.document import figures_record
     from gridbench.compare.figures import compare_commands
 
-    header, runs = FORM.read(source)
     answer = compare_commands(commands_in(header), runs)
-    figures = {} if answer is None else figures_record(answer)
-    return {**figures, "runs": [asdict(run) for run in runs]}
+    return {} if answer is None else figures_record(answer)
+
+
+COMPARE = RecordsKind(
+    form=FORM,
+    title="gridbench compare",
+    rules="gridbench.compare.result_kind",
+    rows_of=_rows,
+    document_module="gridbench.compare.document",
+    record_name="runs",
+    answer_of=_answer,
+    remedy="run `{command}` again with the same --out, on a quiet machine",
+)
 
 
 def _read(source: Path) -> tuple[Header, list[Execution]]:

@@ -89,7 +89,7 @@ class DataGridCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """A cluster that is asked for."""
+    """A cluster that is requested."""
 
     engine: DataGridEngine
     count: int
@@ -197,7 +197,7 @@ def _joined(
 
 def _remedy(error: ProcessError) -> str:
     if error.port:
-        return "end what uses the port, or run it again: free ports are looked for anew"
+        return "end what uses the port, or run it again: free ports are looked for again"
     if "has been lost" in error.what:
         return "see to the host, and run it again: what was measured is kept"
     if "not joined" in error.what:
@@ -261,7 +261,7 @@ Report = Callable[[int], object]
 _BATCH = 1 << 20
 """Bytes that are stored with one request."""
 _LEAD = 50_000_000
-"""Nanoseconds from when all client processes have been told to begin until they do."""
+"""Nanoseconds from the request to begin until all client processes do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
-"""The conclusions about cases in sentences: the outcome, and what limits it."""
+"""The conclusions about cases in sentences: the outcome and the bottleneck."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gridbench.datagrid.cases import RepeatedCase
-from gridbench.datagrid.comparisons import Axis, SizeFit, compared_loops, sweeps_of
+from gridbench.datagrid.cases import Axis, RepeatedCase, SizeFit, compared_loops, sweeps_of
 from gridbench.datagrid.figures import CaseFigures
 from gridbench.datagrid.record import DataGridCase
 from gridbench.datagrid.tables import line_name, place_shown
@@ -15,16 +14,15 @@ from gridbench.formats import amount, counted, digits, shortened, times
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbance, disturbed
 from gridbench.pages.document import subheading as line_of
-from gridbench.provisional import busy_in, marked
 from gridbench.published.figures import FIT_OPERATIONS, data_grid_slides
-from gridbench.statistics.claims import ENOUGH
+from gridbench.statistics.claims import ENOUGH, busy_in, marked
 from gridbench.statistics.interval import Interval
 
 _MOST_TOLD = 4
 """Cases, products or reasons that are named one by one."""
 _LONGEST_REASON = 160
 _NOTABLE = 1.1
-"""By which factor a closed loop has to be wrong to be told of."""
+"""Smallest error of a closed loop that is reported, as a factor."""
 _NOUNS = {"read": "reads", "update": "updates", "insert": "insertions"}
 
 
@@ -312,7 +310,7 @@ def _failed(cases: Iterable[DataGridCase]) -> list[str]:
 
 
 def _invalid(groups: Sequence[RepeatedCase]) -> list[str]:
-    """How many runs do not count for other reasons than those that are told already."""
+    """Number of runs that are invalid for reasons not reported yet."""
     found = [
         figures
         for group in groups

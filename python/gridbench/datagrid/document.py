@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gridbench.datagrid import plots, tables
-from gridbench.datagrid.cases import RepeatedCase, repeats_of
-from gridbench.datagrid.comparisons import (
+from gridbench.datagrid.cases import (
     Axis,
     DataGridSweep,
+    RepeatedCase,
     compared_loops,
+    repeats_of,
     scenarios_of,
     sweeps_of,
 )
@@ -129,7 +130,7 @@ def _shows(section: Section) -> bool:
 def _summary(groups: Sequence[RepeatedCase]) -> list[Block]:
     made = [(race, plots.race_tails(race, f"race-{n}")) for n, race in enumerate(races(groups))]
     charts = [(race[0].case.what, chart) for race, chart in made if chart is not None]
-    marks, part = tables.marks_told(groups), clients_part(groups)
+    marks, part = tables.marks_text(groups), clients_part(groups)
     return [
         *([ChartChoice("Latencies of", charts)] if charts else []),
         TableBlock(

@@ -24,12 +24,13 @@ from gridbench.datagrid.engine_build import (
 )
 from gridbench.engines.installing import Tell
 from gridbench.errors import InputError
+from gridbench.quantities import MB
 from gridbench.read_config import line_of_key, parse_toml, read_text
 from gridbench.workload.numbers import shown
 
 # ---- engine.toml
 
-MB = 1 << 20
+
 _REMEDY = "see docs/adding-a-data-grid.md for what such a file says"
 
 
@@ -86,7 +87,7 @@ class DataGridManifest:
         return memory * self.heap_percent // 100
 
     def data_of(self, memory: int) -> int:
-        """Bytes that such a member is told to take for data, and for all else that is with them."""
+        """Bytes that such a member may take for data and all else."""
         if not self.divided:
             return memory
         return max(0, memory - self.heap_of(memory) - self.member_overhead * MB)
@@ -162,7 +163,7 @@ CLIENT = "gridbench.datagrid.process.ClientProcess"
 _JVM = (
     "-XX:+DisplayVMOutputToStderr",  # standard output is for answers
     "-XX:-UsePerfData",  # no files in /tmp
-    "-XX:+ExitOnOutOfMemoryError",  # one that cannot go on is not to linger
+    "-XX:+ExitOnOutOfMemoryError",  # one that cannot continue is not to linger
 )
 
 

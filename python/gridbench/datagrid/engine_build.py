@@ -72,7 +72,7 @@ def _version_of(program: str) -> int:
     said = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if done.returncode != 0 or said is None:
         first = next(iter((done.stderr + done.stdout).splitlines()), "nothing")
-        raise InputError(f"{program} does not tell its version, but: {first}", remedy=_JAVA)
+        raise InputError(f"{program} does not print its version, but: {first}", remedy=_JAVA)
     return int(said[1])
 
 
@@ -169,12 +169,12 @@ class Build(Installable):
         if not marker.is_file():
             what = "is half installed: its build was cut off"
             return InstallationState(
-                "half installed", "", what, f"{self.remedy}, which builds it anew"
+                "half installed", "", what, f"{self.remedy}, which rebuilds it"
             )
         if not any((self.folder / LIBRARIES).glob("*.jar")):
             what = f"is half installed: {self.folder / LIBRARIES} is empty"
             return InstallationState(
-                "half installed", "", what, f"{self.remedy}, which builds it anew"
+                "half installed", "", what, f"{self.remedy}, which rebuilds it"
             )
         if marker.read_text(encoding="ascii") != digest(self.name):
             what = "is of another version: its sources have changed since it was built"

@@ -11,11 +11,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from gridbench.datagrid import presets, result_kind
+from gridbench.datagrid import presets
 from gridbench.datagrid.cluster import DataGridCluster
 from gridbench.datagrid.engine import DataGridEngine, find_engine
 from gridbench.datagrid.figures import throughput, verdict
-from gridbench.datagrid.memory import capacity, check_machine, check_members, machine_need, need_of
 from gridbench.datagrid.options import (
     DataGridParameters,
     DataScenarioParameters,
@@ -25,12 +24,18 @@ from gridbench.datagrid.plan import (
     DataGridOrder,
     DataGridWork,
     WarmUpLimits,
+    capacity,
+    check_machine,
+    check_members,
+    machine_need,
     missing,
+    need_of,
     plan_of,
     with_rate,
     without,
 )
 from gridbench.datagrid.record import FORM, TIMELINES, DataGridCase, write_timeline
+from gridbench.datagrid.result_kind import DATA_GRIDS
 from gridbench.datagrid.session import DataGridSession, open_session
 from gridbench.datagrid.workload import DataGridWorkload, TaskParameters, read_setup
 from gridbench.errors import InputError
@@ -64,7 +69,7 @@ def of_setup(setup: Path | None, parameters: DataGridParameters) -> DataGridExpe
 
 def of_scenarios(names: Sequence[str], parameters: DataScenarioParameters) -> DataGridExperiment:
     """The cases of scenarios; those that do not fit into the members are made smaller, if they are
-    not to be had in full."""
+    not available in full."""
     numbers = presets.parse_scenarios(names)
 
     def workloads(work: DataGridWork) -> list[DataGridWorkload]:
@@ -140,7 +145,7 @@ def _memory(work: DataGridWork, engine: DataGridEngine, own: TaskParameters) -> 
 class DataGridExperiment(Experiment[DataGridOrder, DataGridCase]):
     """Cases of all workloads, data grids and loops."""
 
-    kind = result_kind
+    kind = DATA_GRIDS
     form = FORM
 
     def __init__(self, work: DataGridWork) -> None:
@@ -165,7 +170,7 @@ class DataGridExperiment(Experiment[DataGridOrder, DataGridCase]):
         """Build the engines that are not there, or not of these sources. InputError if none can be
         used."""
         for one, why in self._plan.skipped:
-            say(bench.console, f"{one.told()}: left out, as {why}")
+            say(bench.console, f"{one.describe()}: left out, as {why}")
 
         def tell(name: str, line: str) -> None:
             say(bench.console, f"{name}: {line}")
@@ -263,7 +268,7 @@ class DataGridExperiment(Experiment[DataGridOrder, DataGridCase]):
 
 _REMEDY = (
     "give the same options, with which cases and data grids can be added; or choose another --out,"
-    " or add --fresh to measure all of it anew"
+    " or add --fresh to measure all of it again"
 )
 
 
@@ -289,8 +294,8 @@ def _refuse_other_options(
     names = [name for name in dict(now) | dict(before) if before.get(name) != now.get(name)]
     if names:
         told = "; ".join(
-            f"{_OPTIONS.get(name, name)}: it was {_told(name, before.get(name))},"
-            f" and now is {_told(name, now.get(name))}"
+            f"{_OPTIONS.get(name, name)}: it was {_describe(name, before.get(name))},"
+            f" and now is {_describe(name, now.get(name))}"
             for name in names
         )
         raise InputError(f"holds cases with other options: {told}", file=path, remedy=_REMEDY)
@@ -312,11 +317,11 @@ def _refuse_other_engines(
         raise InputError(
             f"holds cases of {what}",
             file=path,
-            remedy="choose another --out, or add --fresh to measure all of it anew",
+            remedy="choose another --out, or add --fresh to measure all of it again",
         )
 
 
-def _told(name: str, value: Any) -> str:
+def _describe(name: str, value: Any) -> str:
     """A value of the header in a user's words."""
     if name == "warm_up":
         return "none" if value is None else as_given(value["most"])
@@ -362,7 +367,7 @@ def list_cases(work: DataGridWork, printing: Printing) -> None:
                 table.add_row(f"  {note}")
     console = printing.tables()
     console.print(table)
-    skipped = [{"case": one.told(), "why": why} for one, why in plan.skipped]
+    skipped = [{"case": one.describe(), "why": why} for one, why in plan.skipped]
     for left_out in skipped:
         console.print("{case}: left out, as {why}".format(**left_out))
     clusters = sum(members > 0 for (_, members), _ in groupby(plan.wanted, attrgetter("cluster")))
@@ -378,7 +383,7 @@ def _row(work: DataGridWork, engine: DataGridEngine, wanted: DataGridOrder) -> d
     workload = wanted.workload
     need = need_of(wanted, manifest, work.parameters.backups)
     return {
-        "case": wanted.told(),
+        "case": wanted.describe(),
         "engine": wanted.engine,
         "label": workload.label,
         "scenario": workload.scenario,
@@ -395,5 +400,5 @@ def _row(work: DataGridWork, engine: DataGridEngine, wanted: DataGridOrder) -> d
         "member_needs": need.member,
         "member_memory": memory if wanted.members else 0,
         "memory": machine_need(wanted, manifest, work.parameters.backups, memory),
-        "notes": workload.scaled_told(),
+        "notes": workload.scaled_text(),
     }

@@ -90,7 +90,7 @@ def merged(some: Iterable[Latencies]) -> list[Latencies]:
 
 
 def tail(one: Latencies, most: int = 120) -> list[tuple[float, float]]:
-    """Points (operations of which one is slower, the latency in s): at 2 it is the median, at 100
+    """Points (operations per slower one, the latency in s): at 2 it is the median, at 100
     the 99th percentile; the last one is the maximum, at the number of operations. At most so many
     of them, evenly on a logarithmic scale."""
     count = sum(one.counts)
@@ -148,10 +148,10 @@ class MemberMemory:
 
     members: int
     each: tuple[int, ...]
-    """Bytes resident, of the members of which it is known. What a process has taken once it may
+    """Bytes resident, of the members that report them. What a process has taken once it may
     keep, so that in a cluster that has had other cases these may be in it."""
     used: tuple[int, ...]
-    """Bytes in use after garbage was collected, of the members of which it is known: of the heap,
+    """Bytes in use after garbage was collected, of the members that report them: of the heap,
     and of what has the data outside of it. They are of this case alone."""
     entries: tuple[int, ...]
     """Objects that each was responsible for; empty if it is not known of all."""

@@ -90,7 +90,7 @@ def read(folders: Sequence[Path]) -> ModelSubjects:
             if why := _why_not(group):
                 left_out[why] += 1
                 continue
-            subject = (group.case.engine, _told(group.case, header))
+            subject = (group.case.engine, _describe(group.case, header))
             told.setdefault(subject, []).append((_values(group.case), group))
     subjects = []
     for (engine, what), groups in told.items():
@@ -164,7 +164,7 @@ def _point(alike: Sequence[tuple[Mapping[str, float], RepeatedCase]]) -> Measure
     return MeasuredCase(alike[0][0], tuple({_TASK: time} for time in times))
 
 
-def _told(case: DataGridCase, header: Header) -> str:
+def _describe(case: DataGridCase, header: Header) -> str:
     members = case.member_count
     parts = [
         f"{case.title} {case.version}".strip(),

@@ -156,14 +156,14 @@ class DataGridParameters:
         "--updates",
         words("plain", "atomic"),
         help="How an object is updated. plain: it is read, then written. atomic: it is written only"
-        " if nobody has changed it meanwhile, and else read again.",
+        " if nothing changed it since; otherwise it is read again.",
         default="plain",
     )
     kill: tuple[int, ...] = option(
         "--kill-node",
         ListOf(Count(0, int(LIMITS["MNodes"][1]) - 1), ascending=True),
         metavar="N[,M]",
-        help="Kill these members, which are counted from 0, once half of the tasks have ended.",
+        help="Kill these members, counted from 0, once half of the tasks have ended.",
         default=(),
     )
     warm: float | None = option(
@@ -183,7 +183,7 @@ class DataGridParameters:
         "--processes",
         Count(1, 64),
         metavar="N",
-        help="Processes, the threads of which are the clients.",
+        help="Number of client processes; each client is a thread.",
         default_text="4, or as many as there are clients or cores, if these are fewer",
         record="processes",
     )

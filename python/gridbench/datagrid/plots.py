@@ -7,17 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gridbench.datagrid.cases import RepeatedCase
-from gridbench.datagrid.comparisons import KB_IN_MB, Axis, DataGridSweep, LoopComparison
+from gridbench.datagrid.cases import KB_IN_MB, Axis, DataGridSweep, LoopComparison, RepeatedCase
 from gridbench.datagrid.figures import operations_of_task, tail
 from gridbench.datagrid.record import COUNTED, DataGridCase, Latencies
 from gridbench.datagrid.tables import SLIDES, line_name, place_shown
 from gridbench.datagrid.workload import label_shown
 from gridbench.formats import amount, plain, rounded, scale, whole
-from gridbench.pages.chart import Chart, figure, names_axis, note, vertical
+from gridbench.pages.chart import Chart, downsample, figure, names_axis, note, vertical
 from gridbench.pages.colours import engine_colours
 from gridbench.pages.curves import Curve, Line, Place, Point, exactly
-from gridbench.pages.downsample import evenly
 from gridbench.published.figures import FIT_OPERATIONS, UNLOADED_OPERATIONS, data_grid_slides
 from gridbench.statistics.interval import Interval
 
@@ -373,7 +371,7 @@ def shown_cases(groups: Sequence[RepeatedCase]) -> list[RepeatedCase]:
     killed = [group for group in having if group.case.kill][: _MOST_CASES // 2]
     others = [group for group in having if not group.case.kill]
     room = _MOST_CASES - len(killed)
-    kept = evenly(others, room) if len(others) > room > 1 else others[:room]
+    kept = downsample(others, room) if len(others) > room > 1 else others[:room]
     chosen = {id(group) for group in (*killed, *kept)}
     return [group for group in having if id(group) in chosen]
 
@@ -480,7 +478,7 @@ def case_tails(group: RepeatedCase, name: str) -> Chart | None:
 def _drawn(case: DataGridCase, most: int) -> list[int]:
     """The tasks that are drawn, by client and time."""
     tasks = case.tasks
-    kept = set(evenly(sorted(set(tasks.client)), _MOST_CLIENTS))
+    kept = set(downsample(sorted(set(tasks.client)), _MOST_CLIENTS))
     each = max(1, most // max(1, len(kept)))
     count: dict[int, int] = {}
     drawn = []

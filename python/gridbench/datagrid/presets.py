@@ -122,7 +122,7 @@ def scenario(
     number: int, choice: DataGridScale, capacity: Capacity | None
 ) -> list[DataGridWorkload]:
     """The cases of a scenario. With `capacity`, those that members cannot hold are made smaller;
-    what is not the scenario's own is told in each of them."""
+    each describes what is not the scenario's own."""
     return list(_cases(number, choice, capacity))
 
 
@@ -156,8 +156,8 @@ def _cases(
 
 
 def fitted(asked: TaskParameters, most: int) -> TaskParameters:
-    """The parameters with so few iterations that there are at most so many objects in the end, of
-    which each client still has its own; unchanged if there are no more anyway. One iteration is the
+    """The parameters with so few iterations that there are at most so many objects in the end, and
+    each client still has its own; unchanged if there are no more anyway. One iteration is the
     least, even if that is too much."""
     if asked.at_end <= most:
         return asked
@@ -188,13 +188,15 @@ def _scaled(number: int, asked: TaskParameters, found: TaskParameters) -> dict[s
         "ObjectSize": own.object_sizes,
     }
     values = found.to_dict()
-    scaled = {name: _told(name, axis) for name, axis in axes.items() if values[name] not in axis}
+    scaled = {
+        name: _describe(name, axis) for name, axis in axes.items() if values[name] not in axis
+    }
     if found.nobjects < asked.nobjects:
         scaled["NObjects"] = f"{asked.nobjects:,}"
     return scaled
 
 
-def _told(name: str, axis: Sequence[float]) -> str:
+def _describe(name: str, axis: Sequence[float]) -> str:
     """`1, 10 or 100`."""
     sizes = name == "ObjectSize"
     words = [size(value * KB) if sizes else f"{value:,}" for value in axis]

@@ -67,7 +67,7 @@ class ProcessStart:
     memory: int
     """Bytes of heap."""
     settings: dict[str, Any]
-    """What it is told first."""
+    """Its first request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class HostController:
         return ""
 
     def send(self, name: str, message: dict[str, Any]) -> None:
-        """Say something to a process; that it has ended is told by `poll`."""
+        """Send a request to a process; `poll` reports its end."""
         if name in self._children:
             self._children[name].send(message)
 
@@ -299,7 +299,7 @@ class Processes:
         """`check` is called ten times a second while something is waited for, and may raise."""
         self._controllers = {member.host.name: member.remote for member in place.members}
         self.facts: dict[str, DataGridHost] = {
-            name: self._asked(name, controller.facts)
+            name: self._request(name, controller.facts)
             for name, controller in self._controllers.items()
         }
         """Of the hosts."""
@@ -325,14 +325,14 @@ class Processes:
     def free_ports(self, host: str, count: int) -> list[int]:
         """Ports of that address."""
         controller = self._controllers[host]
-        found: list[int] = self._asked(host, controller.free_ports, self.address(host), count)
+        found: list[int] = self._request(host, controller.free_ports, self.address(host), count)
         return found
 
     def start(self, wanted: ProcessStart, host: str) -> None:
         """Start a process. ProcessError if that cannot be."""
         self._host_of[wanted.name] = host
         self._inbox[wanted.name] = deque()
-        why = self._asked(host, self._controllers[host].start, wanted)
+        why = self._request(host, self._controllers[host].start, wanted)
         if why:
             raise ProcessError(wanted.name, f"cannot be started: {why}")
 
@@ -343,7 +343,7 @@ class Processes:
     def answers(
         self, names: Iterable[str], key: str, until: float, progress: Progress | None = None
     ) -> dict[str, Any]:
-        """What each of these processes says under `key`; other messages are told to `progress`.
+        """What each of these processes says under `key`; other messages go to `progress`.
 
         ProcessError if one fails or ends, and TimeoutError if one does not answer by `until` (of
         the monotonic clock), or by what `progress` makes of that.
@@ -391,12 +391,12 @@ class Processes:
         for host, ours in by_host.items():
             # On a host that is lost they have ended.
             with contextlib.suppress(ProcessError):
-                self._asked(host, self._controllers[host].end, ours)
+                self._request(host, self._controllers[host].end, ours)
 
     def clock(self, host: str) -> Callable[[], int]:
         """What tells the time of a host."""
         controller = self._controllers[host]
-        return lambda: int(self._asked(host, controller.clock))
+        return lambda: int(self._request(host, controller.clock))
 
     def host_of(self, name: str) -> str:
         """Where it is."""
@@ -415,15 +415,15 @@ class Processes:
     def _listen(self, hosts: set[str]) -> None:
         for host in hosts:
             self._check()
-            for said in self._asked(host, self._controllers[host].poll, _LOOK / len(hosts)):
+            for said in self._request(host, self._controllers[host].poll, _LOOK / len(hosts)):
                 if said.name in self._inbox:
                     self._inbox[said.name].append(said)
 
     def _ask(self, name: str, method: str, *arguments: object) -> Any:
         host = self._host_of[name]
-        return self._asked(host, getattr(self._controllers[host], method), name, *arguments)
+        return self._request(host, getattr(self._controllers[host], method), name, *arguments)
 
-    def _asked(self, host: str, method: Callable[..., Any], *arguments: object) -> Any:
+    def _request(self, host: str, method: Callable[..., Any], *arguments: object) -> Any:
         try:
             return method(*arguments)
         except gridrpc.GridError as error:

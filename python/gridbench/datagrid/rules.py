@@ -14,9 +14,9 @@ from gridbench.datagrid.cases import RepeatedCase, repeats_of
 from gridbench.datagrid.figures import CaseFigures, operations, unsteady
 from gridbench.datagrid.record import FORM, DataGridCase
 from gridbench.datagrid.windows import FEWEST
-from gridbench.formats import as_given, counted
+from gridbench.formats import as_given, counted, named
 from gridbench.jsonl_store import folder_of
-from gridbench.rules import Measured, Rules, Seen, broken_by, enough, named, recorded, undisturbed
+from gridbench.rules import Measured, Rules, Seen, broken_by, enough, recorded, undisturbed
 
 _EXACT = 1e-6
 """Seconds by which the end of the last task may differ from that of the case."""
@@ -99,7 +99,7 @@ def _steady(found: _Found) -> Seen:
     cold = [_name(case) for case, _ in _counting(found) if case.warm_up is None]
     if cold:
         return "broken", f"there was no warm-up: {named(cold)}"
-    # What can be done about it stands behind a semicolon.
+    # The remedy follows a semicolon.
     wrong = [
         f"{_name(case)}: {why[0].partition(';')[0]}"
         for case, _ in _counting(found)

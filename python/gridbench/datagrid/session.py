@@ -28,8 +28,7 @@ from gridbench.datagrid.cluster import (
     running_cluster,
 )
 from gridbench.datagrid.figures import merged
-from gridbench.datagrid.memory import need_of
-from gridbench.datagrid.plan import DataGridOrder, DataGridWork, WarmUpLimits
+from gridbench.datagrid.plan import DataGridOrder, DataGridWork, WarmUpLimits, need_of
 from gridbench.datagrid.processes import HostController, ProcessError, Processes
 from gridbench.datagrid.record import (
     WINDOW,
@@ -74,7 +73,7 @@ class Hosts:
         clients = max(1, len(names) // _CLIENTS)
         return cls(tuple(names[:-clients]), tuple(names[-clients:]))
 
-    def told(self, *, away: bool) -> str:
+    def describe(self, *, away: bool) -> str:
         """In words."""
         if not away:
             return "this machine"
@@ -175,7 +174,7 @@ class DataGridSession:
             stated=cluster.engine.manifest.stated,
             scaled=dict(wanted.workload.scaled),
             backups=cluster.backups,
-            placed=self.hosts.told(away=self.processes.away),
+            placed=self.hosts.describe(away=self.processes.away),
             at=at,
             cluster_in=cluster.seconds,
             load=watch.record(),
@@ -347,15 +346,15 @@ class _RunningCase:
         )
 
     def _counted(self, what: str, of: int, begins: float) -> Callable[[int], None]:
-        """What is told how many have been done: of a part of the case that begins at this share."""
+        """Callback for the number done: of a part of the case that begins at this share."""
         ends = next(end for end in (_MEASURED, _CHECKED, 1.0) if end > begins)
 
-        def told(done: int) -> None:
+        def describe(done: int) -> None:
             share = begins + (ends - begins) * done / max(of, 1)
             if self._steps is not None:
                 self._steps.count(what, done, of, share)
 
-        return told
+        return describe
 
     def _count(self, clients: ClientProcesses, expected: int) -> int:
         """The objects of the cluster, which may need time after the loss of members."""

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gridbench.datagrid.cases import RepeatedCase
-from gridbench.datagrid.comparisons import Axis, DataGridSweep, LoopComparison, SizeFit
+from gridbench.datagrid.cases import Axis, DataGridSweep, LoopComparison, RepeatedCase, SizeFit
 from gridbench.datagrid.figures import CaseFigures, MemberMemory, Quantiles
 from gridbench.datagrid.record import (
     COUNTED,
@@ -324,10 +323,10 @@ def runs_table(shown: Iterable[tuple[str, RepeatedCase]]) -> Table:
     rows = [(name, *group.shown) for name, group in shown]
 
     def steady(row: _Shown) -> str | None:
-        def told(warm: WarmUp) -> str:
+        def describe(warm: WarmUp) -> str:
             return f"{amount(warm.seconds, 's')}, {'' if warm.steady else 'not '}steady"
 
-        return _of(row[1].warm_up, told)
+        return _of(row[1].warm_up, describe)
 
     def used(row: _Shown) -> str | None:
         cpu, seconds = row[1].client_cpu, row[1].seconds
@@ -555,7 +554,7 @@ def engine_shown(group: RepeatedCase) -> str:
     return f"{group.case.title}{mark_of(group)}"
 
 
-def marks_told(groups: Iterable[RepeatedCase]) -> str:
+def marks_text(groups: Iterable[RepeatedCase]) -> str:
     """The sentences about cases with a mark; empty: there are none."""
     marks = Counter(map(mark_of, groups))
     found = []

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridbench.datagrid.record import DataGridCase
 
 FEWEST = 10
-"""Windows, from which on something can be said of them."""
+"""Fewest windows for a conclusion about them."""
 WITHIN = 0.1
 """By so much of the mean the halves of a steady run may differ; also what may be missing of the
 level of before to speak of recovery."""

@@ -310,7 +310,7 @@ class DataGridWorkload:
         changes = self.mix["update"] + self.mix["overwrite"] > 0
         return bool(changes) and self.parameters.busy_clients > 1
 
-    def told(self, *, members: int | None = None) -> str:
+    def describe(self, *, members: int | None = None) -> str:
         """In words, on one line. `members`: those that there really are."""
         own = self.parameters
         parts = [
@@ -323,7 +323,7 @@ class DataGridWorkload:
         ]
         return ", ".join(filter(None, parts))
 
-    def scaled_told(self) -> list[str]:
+    def scaled_text(self) -> list[str]:
         """What is not as the scenario has it: `NObjects is 250 in place of 1,000`."""
         values = self.parameters.to_dict()
         return [

@@ -23,9 +23,8 @@ from typing import Any, ClassVar
 import gridbench
 from gridbench.engines.base import Cannot, Description, Engine
 from gridbench.engines.environments import ONE_THREAD
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import FunctionEngine, one_line
 from gridbench.engines.job_files import read_result, store_argument
-from gridbench.engines.python_tasks import one_line
 from gridbench.process.children import PYTHON
 from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.batch.gridengine import GridEngine

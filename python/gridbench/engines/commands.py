@@ -11,12 +11,58 @@ from functools import partial
 from importlib.metadata import EntryPoint
 from itertools import starmap
 
+import click
+
+from gridbench.command_line import CommandWithExamples
 from gridbench.engines.environments import Environment, environment, install_environment
-from gridbench.engines.installing import InstallableT, Tell, remove
+from gridbench.engines.installing import InstallableT, Tell
+from gridbench.engines.installing import remove as remove_folder
 from gridbench.engines.names import OWN_CLUSTER, RENAMED
 from gridbench.engines.registry import find_engine, installed_engines, provider, what_it_is
 from gridbench.errors import InputError, print_error
-from gridbench.printing import print_json
+from gridbench.printing import json_option, print_json, quiet_option
+
+# ---- The command line
+
+
+@click.group(invoke_without_command=True)
+@click.option("--where", is_flag=True, help="Show where each of them is, instead of what it is.")
+@json_option
+@click.pass_context
+def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
+    """List the engines, and which of them are installed.
+
+    Engines whose dependencies conflict with others' live in Python environments of their own, in
+    $GRIDBENCH_ENGINES, by default in share/gridbench/engines of this Python.
+    """
+    if context.invoked_subcommand is None:
+        list_engines(where=where, as_json=as_json)
+
+
+@engines.command(
+    cls=CommandWithExamples,
+    examples=("gridbench engines install ray dask", "gridbench engines install --all"),
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="Install all of them.")
+@quiet_option
+def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
+    """Make the environments of engines, or repair them.
+
+    Environments that are up to date are not touched.
+    """
+    sys.exit(install_engines(names, everything=everything, quiet=quiet))
+
+
+@engines.command(cls=CommandWithExamples, examples=("gridbench engines remove ray",))
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@quiet_option
+def remove(names: tuple[str, ...], *, quiet: bool) -> None:
+    """Remove the environments of engines."""
+    sys.exit(remove_engines(names, quiet=quiet))
+
+
+# ---- What it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +179,7 @@ def install_engines(names: Sequence[str], *, everything: bool, quiet: bool = Fal
 def remove_engines(names: Sequence[str], *, quiet: bool = False) -> int:
     """Remove the environments of engines; the exit status."""
     chosen = [own for name in names if (own := _own(name)) is not None]
-    return act_on_each(chosen, remove, quiet=quiet)
+    return act_on_each(chosen, remove_folder, quiet=quiet)
 
 
 def _own(name: str) -> Environment | None:

@@ -8,6 +8,8 @@ would otherwise warn of a large graph.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -19,8 +21,8 @@ from distributed import Client, LocalCluster
 from toolz import partition_all
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import Chunk, FunctionEngine, fixed
-from gridbench.process.children import end
+from gridbench.engines.functions import Chunk, FunctionEngine, NamespaceNode, fixed, one_node
+from gridbench.process.children import PYTHON, descendants_of, end
 
 _LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
 _PATIENCE = 20.0  # seconds for the workers to end; Dask itself kills a busy one after four
@@ -40,9 +42,12 @@ class DaskEngine(FunctionEngine):
     """dask.distributed's LocalCluster with processes."""
 
     name: ClassVar[str] = "dask"
+    takes_namespaces: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
+        self._node: NamespaceNode | None = None
+        self._started: list[subprocess.Popen[bytes]] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._cluster: Any = None
         self._client: Any = None
@@ -65,19 +70,42 @@ class DaskEngine(FunctionEngine):
             },
         )
 
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        """`dask worker` runs there, and connects to the scheduler in this process."""
+        self._node = one_node(self.name, namespaces)
+
     def start(self, workers: int) -> None:
         """Create the cluster, which waits for its worker processes."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-dask-")
         dask.config.set({**SETTINGS, "temporary-directory": self._folder.name})
         self._cluster = LocalCluster(
-            n_workers=workers,
+            n_workers=0 if self._node else workers,
+            host=self._node.client if self._node else None,
             threads_per_worker=1,
             processes=True,
             memory_limit=None,  # or a worker would stop taking tasks at its share of the memory
             dashboard_address=None,
         )
         self._client = Client(self._cluster, set_as_default=False)
+        if self._node is not None:
+            self._start_workers(self._node, self._folder.name)
+
+    def _start_workers(self, node: NamespaceNode, folder: str) -> None:
+        program = [*node.inside, *PYTHON, "-m", "distributed.cli.dask_worker"]
+        options = ["--nworkers", str(self._workers), "--nthreads", "1", "--memory-limit", "0"]
+        options += ["--host", node.address, "--no-dashboard", "--local-directory", folder]
+        settings = {
+            f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": str(value)
+            for name, value in SETTINGS.items()
+        }
+        self._started.append(
+            subprocess.Popen(
+                [*program, self._cluster.scheduler_address, *options],
+                env={**os.environ, **settings},
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )
+        )  # fmt: skip
 
     def wait_ready(self) -> None:
         """Wait until all workers run a task."""
@@ -136,6 +164,12 @@ class DaskEngine(FunctionEngine):
             with suppress(TimeoutError):
                 cluster.close(timeout=_PATIENCE)
             end(processes, patience=0.0)
+        for program in self._started:
+            descend = descendants_of(program.pid)
+            program.terminate()
+            end({program.pid, *descend}, patience=_PATIENCE)
+            program.wait()
+        self._started.clear()
         if folder is not None:
             folder.cleanup()
 

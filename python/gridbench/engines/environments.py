@@ -106,7 +106,7 @@ class Environment(Installable):
         if reason := self._not_whole(found):
             what = f"is half installed: {reason}"
             return InstallationState(
-                "half installed", version, what, f"{remedy}, which makes it anew"
+                "half installed", version, what, f"{remedy}, which rebuilds it"
             )
         for one in wanted:
             if found[one.package] != one.version:
@@ -227,6 +227,16 @@ def install_environment(environment: Environment, tell: Tell) -> None:
     installing.install(environment, _make_environment, tell)
 
 
+def _own_pip_installs_elsewhere() -> bool:
+    """Whether this Python has a pip with the option --python: a pip for each environment would
+    take 3 s to install."""
+    try:
+        release = metadata.version("pip").split(".")
+    except metadata.PackageNotFoundError:
+        return False
+    return (int(release[0]), int(release[1])) >= (22, 3)
+
+
 def _make_environment(environment: Environment, lock: int, tell: Tell) -> None:
     engine = environment.required()[0]
     with environment.log.open("wb") as log:
@@ -236,13 +246,24 @@ def _make_environment(environment: Environment, lock: int, tell: Tell) -> None:
         made = (python, "-I", "-m", "venv", "--without-pip", str(environment.folder))
         status = run_logged(made, log, lock)
         module = (*environment.command(), "-I", "-m")
-        # A step of its own, whose errors are reported.
-        status = status or run_logged((*module, "ensurepip", "--default-pip"), log, lock)
+        pip = (*module, "pip")
+        if _own_pip_installs_elsewhere():
+            pip = (sys.executable, "-I", "-m", "pip", "--python", environment.command()[0])
+        else:
+            # A step of its own, whose errors are reported.
+            status = status or run_logged((*module, "ensurepip", "--default-pip"), log, lock)
         if status == 0:
             tell(f"installing {engine.package} {engine.version} (log: {environment.log}) ...")
             options = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off")
             requirements = ("--requirement", str(environment.requirements))
-            status = run_logged((*module, "pip", "install", *options, *requirements), log, lock)
+            # pip starts the environment's Python, and passes no -I on.
+            variables = {
+                name: value
+                for name, value in os.environ.items()
+                if name not in ("PYTHONPATH", "PYTHONHOME")
+            }
+            command = (*pip, "install", *options, *requirements)
+            status = run_logged(command, log, lock, variables=variables)
     if status != 0:
         raise failure(environment, status, "pip", _PIP_CAUSES)
     partial = environment.folder / f".{MARKER}"

@@ -10,13 +10,48 @@ from __future__ import annotations
 import abc
 import queue
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from gridbench.engines.base import Bytes, Cannot, Engine, Outcome, Task
-from gridbench.engines.python_tasks import failure_of, outcome_of, perform
 from gridbench.process.barrier import Meeting, meet
 from gridbench.workload.body import SLEEP
-from gridbench.workload.task import TaskResult
+from gridbench.workload.task import TaskResult, check_task, run_task
+
+
+def perform(  # noqa: PLR0917 # engines pass arguments by their place
+    sleep: float, data: Any, shared: Any, output_bytes: int, check: bool, doing: str = SLEEP
+) -> TaskResult:
+    """Run a task in a worker, timed or in the checksum pass."""
+    if check:
+        return check_task(data, shared, output_bytes)
+    return run_task(sleep, data, shared, output_bytes, doing)
+
+
+def outcome_of(tid: int, result: TaskResult, *, queued: float = float("nan")) -> Outcome:
+    """The outcome of task `tid` that succeeded; `queued` as in `Outcome`."""
+    return Outcome(
+        tid=tid,
+        calc_in=result.calc_in,
+        calc_out=result.calc_out,
+        slept=result.slept,
+        queued=queued,
+        output=result.output,
+        worker=str(result.pid),
+        host=result.host,
+        clock_error=result.clock_error,
+    )
+
+
+def failure_of(tid: int, error: BaseException) -> Outcome:
+    """The outcome of task `tid` that failed with `error`."""
+    return Outcome(tid=tid, error=one_line(error))
+
+
+def one_line(error: BaseException) -> str:
+    """Kind and message of an exception without line breaks, at most 300 characters."""
+    message = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
 
 Chunk = int | Literal["auto"]
 """Number of items in one call; "auto": the engine chooses."""
@@ -124,6 +159,32 @@ class FunctionEngine(Engine):
             return outcome_of(tid, self.task_result(future), queued=self.queued(future))
         except (Exception, SystemExit) as error:
             return failure_of(tid, error)
+
+
+class NamespaceNode(NamedTuple):
+    """A network namespace that has all workers of an engine."""
+
+    inside: list[str]
+    """Prefix of commands."""
+    address: str
+    client: str
+    """The client's address on the network."""
+    network: str
+    """In CIDR notation."""
+
+
+def one_node(name: str, namespaces: Sequence[str]) -> NamespaceNode:
+    """The only one of these namespaces; raises Cannot if there are several."""
+    from gridbench_testbed.errors import InputError
+    from gridbench_testbed.links.network import network_of
+
+    if len(set(namespaces)) != 1:
+        raise Cannot(f"{name} can have its workers in one network namespace, and these are several")
+    try:
+        address, client, network = network_of(namespaces[0])
+    except InputError as error:
+        raise Cannot(str(error)) from None
+    return NamespaceNode(["nsenter", f"--net={namespaces[0]}"], address, client, network)
 
 
 def fixed(chunk: Chunk) -> int:

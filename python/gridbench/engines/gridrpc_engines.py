@@ -14,8 +14,7 @@ from urllib.parse import quote, urlencode
 
 import gridrpc
 from gridbench.engines.base import Cannot, Description
-from gridbench.engines.functions import Chunk, FunctionEngine
-from gridbench.engines.python_tasks import perform
+from gridbench.engines.functions import Chunk, FunctionEngine, perform
 from gridbench.engines.servers import Servers
 from gridbench.native import module
 from gridbench.process.inside import make_room_for_files

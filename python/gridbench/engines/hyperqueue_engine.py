@@ -4,17 +4,26 @@ Used as its manual shows: a `LocalCluster` with one worker that has a core for e
 and jobs of one function task each. HyperQueue is for tasks of seconds and more: it starts a process
 for each task, and this package reports finished tasks once a second, so shorter times mean nothing.
 It returns no values: a task writes its result to a file, and shared data is a file too.
+
+    python -m gridbench.engines.hyperqueue_engine FOLDER CORES
+
+runs server and worker elsewhere, as in a batch job or a network namespace; the client finds them by
+FOLDER.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
+import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from functools import partial
 from importlib.metadata import version
@@ -26,11 +35,13 @@ from hyperqueue.cluster import WorkerConfig
 from hyperqueue.task.function import PythonEnv
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import FunctionEngine, NamespaceNode, one_line, one_node
 from gridbench.engines.job_files import read_result, store_argument, write_result
-from gridbench.engines.python_tasks import one_line
-from gridbench.process.children import children_of, end, temporary_files_in
+from gridbench.process.children import PYTHON, children_of, end, temporary_files_in
 
+READY = "server-folder"
+"""File with the server's folder, once the server can be reached."""
+_LOOK_EVERY = 0.02  # seconds
 _PERIOD = 1.0  # seconds between reports, the package's own
 _LATE = "its Python package reports what has ended once a second: its latency means nothing"
 
@@ -39,6 +50,7 @@ class HyperQueueEngine(FunctionEngine):
     """HyperQueue's LocalCluster."""
 
     name: ClassVar[str] = "hyperqueue"
+    takes_namespaces: ClassVar[bool] = True
     cannot: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("null_call", "argument", "echo", "metg", "solve"), _LATE
     )
@@ -53,6 +65,11 @@ class HyperQueueEngine(FunctionEngine):
         self._open: dict[int, tuple[Path, Future[Any]]] = {}
         self._submitted = threading.Condition()
         self._others: set[int] = set()
+        self._node: NamespaceNode | None = None
+
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        """Server and worker run there. Tasks go over the network, results by files all the same."""
+        self._node = one_node(self.name, namespaces)
 
     def describe(self) -> Description:
         """One worker, whose cores are the benchmark's workers."""
@@ -118,6 +135,8 @@ class HyperQueueEngine(FunctionEngine):
     def _make_cluster(self, folder: str, cores: int) -> Any:
         """Start a server and a worker; an object with `client` and `stop`."""
         self._others = children_of(os.getpid())
+        if self._node is not None:
+            return _ClusterOnNode(self._node, folder, cores, self.patience)
         with _standard_output_to_error(), temporary_files_in(folder):
             return hyperqueue.LocalCluster(folder, WorkerConfig(cores=cores))
 
@@ -161,6 +180,33 @@ class HyperQueueEngine(FunctionEngine):
                 future.set_exception(RuntimeError(why))
 
 
+class _ClusterOnNode:
+    """Server and worker in a network namespace, with the interface of `LocalCluster`."""
+
+    def __init__(self, node: NamespaceNode, folder: str, cores: int, patience: float) -> None:
+        command = [*node.inside, *PYTHON, "-m", __name__, folder, str(cores)]
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        self._process = subprocess.Popen(command, **quiet)
+        ready, end = Path(folder, READY), time.monotonic() + patience
+        while not ready.exists():
+            if time.monotonic() > end or self._process.poll() is not None:
+                raise RuntimeError("HyperQueue does not start in its network namespace")
+            time.sleep(_LOOK_EVERY)
+        self._server = ready.read_text(encoding="utf-8")
+        # It names this machine, whose address in the namespace is another one.
+        for file in Path(self._server).glob("*/access.json"):
+            access = json.loads(file.read_text(encoding="utf-8"))
+            access["client"]["host"] = node.address
+            file.write_text(json.dumps(access), encoding="utf-8")
+
+    def client(self, **options: Any) -> Any:
+        return hyperqueue.Client(self._server, **options)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
 class _Reported(Exception):
     """Leaves `wait_for_jobs` after one report."""
 
@@ -189,3 +235,18 @@ def _standard_output_to_error() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def main(folder: str, cores: int) -> None:
+    """Run a server and a worker until a signal ends them."""
+    with temporary_files_in(folder):
+        cluster = hyperqueue.LocalCluster(folder, WorkerConfig(cores=cores))
+    part = Path(folder, f"{READY}.part")
+    part.write_text(cluster.cluster.server_dir, encoding="utf-8")
+    # Readers see the whole file.
+    part.rename(part.with_suffix(""))
+    signal.pause()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

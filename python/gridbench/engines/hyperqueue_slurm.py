@@ -1,37 +1,27 @@
 """HyperQueue in an allocation of Slurm, with function tasks of its Python package.
 
 One batch job has a processor for each worker of the benchmark. It runs HyperQueue's server and a
-worker with all cores:
-
-    python -m gridbench.engines.hyperqueue_slurm FOLDER CORES
-
-The client finds the server by its folder, as all clients of HyperQueue do, and sends tasks without
-Slurm. Everything else is as in hyperqueue_engine.py. gridbench starts the Slurm.
+worker with all cores, as hyperqueue_engine.py does elsewhere. The client finds the server by its
+folder, as all clients of HyperQueue do, and sends tasks without Slurm. gridbench starts the Slurm.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-import signal
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hyperqueue import Client, LocalCluster
-from hyperqueue.cluster import WorkerConfig
+from hyperqueue import Client
 
 from gridbench.engines.base import Description
 from gridbench.engines.batch_jobs import OnBatchSystem
-from gridbench.engines.hyperqueue_engine import HyperQueueEngine
-from gridbench.process.children import PYTHON, children_of, temporary_files_in
+from gridbench.engines.hyperqueue_engine import READY, HyperQueueEngine
+from gridbench.process.children import PYTHON, children_of
 from gridbench_testbed.batch import BatchSystem
 from gridbench_testbed.batch.slurm import Slurm
-
-READY = "server-folder"
-"""File with the server's folder, once the server can be reached."""
 
 _LOOK_EVERY = 0.02  # seconds
 
@@ -45,6 +35,7 @@ class HyperQueueSlurmEngine(OnBatchSystem, HyperQueueEngine):
         **dict.fromkeys(("burst", "tasks"), "tasks are those of the engine hyperqueue"),
     }
 
+    takes_namespaces: ClassVar[bool] = False
     system: ClassVar[type[BatchSystem]] = Slurm
 
     def describe(self) -> Description:
@@ -80,7 +71,7 @@ class _Allocation:
         self._rig.cancel_all()
 
     def _ask(self, folder: str, cores: int) -> None:
-        server = [*PYTHON, "-m", "gridbench.engines.hyperqueue_slurm", folder, str(cores)]
+        server = [*PYTHON, "-m", "gridbench.engines.hyperqueue_engine", folder, str(cores)]
         self._rig.run(
             "sbatch", "--ntasks=1", f"--cpus-per-task={cores}", f"--output={folder}/server.log",
             f"--wrap=exec {shlex.join(server)}",
@@ -98,18 +89,3 @@ class _Allocation:
                 raise RuntimeError(f"HyperQueue does not start in its batch job: {said[-1000:]}")
             time.sleep(_LOOK_EVERY)
         return ready.read_text(encoding="utf-8")
-
-
-def main(folder: str, cores: int) -> None:
-    """Run a server and a worker in the batch job until Slurm ends it."""
-    with temporary_files_in(folder):
-        cluster = LocalCluster(folder, WorkerConfig(cores=cores))
-    part = Path(folder, f"{READY}.part")
-    part.write_text(cluster.cluster.server_dir, encoding="utf-8")
-    # Readers see the whole file.
-    part.rename(part.with_suffix(""))
-    signal.pause()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))

@@ -15,15 +15,18 @@ import contextlib
 import ctypes
 import os
 import select
+import shlex
 import signal
+import tempfile
 import threading
+from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Future, InvalidStateError
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import ExecutorEngine
+from gridbench.engines.functions import ExecutorEngine, NamespaceNode, one_node
 from gridbench.process.children import children_of, end
 
 _OPEN_MPI = {
@@ -41,9 +44,12 @@ class MpiEngine(ExecutorEngine):
     """mpi4py.futures.MPIPoolExecutor with spawned workers."""
 
     name: ClassVar[str] = "mpi"
+    takes_namespaces: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
+        self._node: NamespaceNode | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._executor: Any = None
         self._library = "not started"
         self._manager: list[threading.Thread] = []
@@ -64,9 +70,15 @@ class MpiEngine(ExecutorEngine):
             },
         )
 
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        """Open MPI's daemon runs there, as on another host, and starts the workers."""
+        self._node = one_node(self.name, namespaces)
+
     def start(self, workers: int) -> None:
         """Spawn the workers, in the executor's thread."""
         self._workers = workers
+        if self._node is not None:
+            os.environ.update(self._on_node(self._node, workers))
         for key, value in (_OPEN_MPI | (_AS_ROOT if os.geteuid() == 0 else {})).items():
             os.environ.setdefault(key, value)
         # MPI reads its settings at import.
@@ -82,8 +94,29 @@ class MpiEngine(ExecutorEngine):
         self._manager = [thread for thread in threading.enumerate() if thread not in others]
         threading.Thread(target=self._watch, args=(self._executor,), daemon=True).start()
 
+    def _on_node(self, node: NamespaceNode, workers: int) -> dict[str, str]:
+        """Settings for Open MPI: a command in place of ssh, and the network."""
+        self._folder = tempfile.TemporaryDirectory(prefix="gridbench-mpi-")
+        hosts, agent = Path(self._folder.name, "hosts"), Path(self._folder.name, "agent")
+        hosts.write_text(f"{node.address} slots={workers}\n", encoding="ascii")
+        # A host name of its own, or its processes would be taken for those of this machine.
+        inside = shlex.join([*node.inside, "unshare", "--uts"])
+        agent.write_text(
+            f'#!/bin/sh\nshift\nexec {inside} sh -c "hostname node; $*"\n', encoding="ascii"
+        )
+        agent.chmod(0o700)
+        return {
+            "OMPI_MCA_plm": "rsh",
+            "OMPI_MCA_plm_rsh_agent": str(agent),
+            "OMPI_MCA_orte_default_hostfile": str(hosts),
+            "OMPI_MCA_btl_tcp_if_include": node.network,
+            "OMPI_MCA_oob_tcp_if_include": node.network,
+        }
+
     def close(self) -> None:
         """End the workers, and kill those that still run soon after."""
+        if self._folder is not None:
+            self._folder.cleanup()
         executor, self._executor = self._executor, None
         if executor is None:
             return

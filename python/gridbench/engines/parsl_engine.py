@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,10 +20,11 @@ from typing import Any, ClassVar
 import parsl
 from parsl.config import Config
 from parsl.executors import HighThroughputExecutor
+from parsl.launchers import WrappedLauncher
 from parsl.providers import LocalProvider
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import FunctionEngine, NamespaceNode, one_node
 from gridbench.process.children import temporary_files_in
 
 
@@ -31,9 +32,11 @@ class ParslEngine(FunctionEngine):
     """Parsl's HighThroughputExecutor with a LocalProvider."""
 
     name: ClassVar[str] = "parsl"
+    takes_namespaces: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
+        self._node: NamespaceNode | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._kernel: Any = None
         self._apps: dict[Callable[..., Any], Any] = {}
@@ -54,6 +57,10 @@ class ParslEngine(FunctionEngine):
             },
         )
 
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        """The block of workers starts there."""
+        self._node = one_node(self.name, namespaces)
+
     def start(self, workers: int) -> None:
         """Load the configuration, which starts the interchange and a block of workers."""
         self._workers = workers
@@ -62,7 +69,7 @@ class ParslEngine(FunctionEngine):
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-parsl-")
         executor = HighThroughputExecutor(
             label="gridbench",
-            address="127.0.0.1",
+            address=self._node.client if self._node else "127.0.0.1",
             max_workers_per_node=workers,
             cores_per_worker=1e-6,  # the number of cores does not limit the workers
             prefetch_capacity=0,
@@ -71,6 +78,7 @@ class ParslEngine(FunctionEngine):
                 init_blocks=1,
                 min_blocks=1,
                 max_blocks=1,
+                launcher=WrappedLauncher(shlex.join(self._node.inside) if self._node else ""),
                 # The worker pool leaves temporary files behind.
                 worker_init=f"export TMPDIR={shlex.quote(self._folder.name)}",
             ),

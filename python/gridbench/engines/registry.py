@@ -14,9 +14,10 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import IO
 
 from gridbench.engines.base import Cannot, Engine
+from gridbench.engines.functions import one_line
 from gridbench.engines.names import OWN_CLUSTER, RENAMED
-from gridbench.engines.python_tasks import one_line
 from gridbench.errors import InputError
+from gridbench.program import with_pandas
 
 GROUP = "gridbench.engines"
 
@@ -54,6 +55,8 @@ def find_engine(name: str) -> EntryPoint:
 
 def load_engine(point: EntryPoint) -> type[Engine]:
     """Import the class of an engine. InputError if it cannot be used."""
+    if not point.module.startswith("gridbench."):
+        with_pandas()
     try:
         engine = point.load()
     except Exception as error:  # foreign code

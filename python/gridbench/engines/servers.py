@@ -41,7 +41,7 @@ class ServerHost:
     url: str = ""
     """URL of its server, unless it is a table of a file."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In one line."""
         workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
         return f"{self.name}: {workers}; {self.transport}"
@@ -190,10 +190,10 @@ def _doctor(file: Path | None, names: tuple[str, ...]) -> str:
     urls = [f"'{name}'" for name in names if ":" in name]
     plain = [f"--server {name}" for name in names if ":" not in name]
     config = [] if file is None or (urls and not plain) else [f"--config {file}"]
-    return f"`{' '.join(['gridrpc doctor', *config, *plain, *urls])}` tells what is wrong"
+    return f"`{' '.join(['gridrpc doctor', *config, *plain, *urls])}` reports what is wrong"
 
 
-_BATCH = frozenset({"slurm", "gridengine", "htcondor"})
+_BATCH = frozenset({"slurm", "gridengine", "htcondor", "pbs", "torque", "lsf", "flux"})
 """Launchers that request a number of equal nodes, without names."""
 
 

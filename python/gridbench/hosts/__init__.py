@@ -1,1 +1,1 @@
-"""Hosts that a benchmark uses: which there are, a remote object on each of them, their clocks."""
+"""Hosts of a benchmark: discovery, a remote object on each host, and their clocks."""

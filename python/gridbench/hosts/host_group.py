@@ -156,7 +156,7 @@ def open_hosts(
         except (gridrpc.GridError, TimeoutError) as error:
             raise InputError(
                 f"the hosts cannot be used: {error}",
-                remedy="`gridrpc doctor` with the same servers tells what is wrong",
+                remedy="`gridrpc doctor` with the same servers reports what is wrong",
             ) from error
         except ImportError as error:
             raise InputError(

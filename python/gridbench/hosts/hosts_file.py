@@ -111,7 +111,7 @@ def _host(words: list[str]) -> tuple[str, int]:
     """Name and cores. ValueError says what is wrong."""
     name, count = _parts(words[0])
     if len(words) > 1 and count is not None:
-        raise ValueError(f"`{shown(words[1])}` stands behind a host that has its cores already")
+        raise ValueError(f"`{shown(words[1])}` follows a host that has its cores already")
     for word in words[1:]:
         key, equals, value = word.partition("=")
         if equals and key in _LIMITS:

@@ -71,7 +71,7 @@ PeerAddress = tuple[str, int]
 
 
 def measure(network: Network, seconds: float, tell: Callable[[str], None]) -> LinkFigures:
-    """Measure an active network, `seconds` for each rate; `tell` is told what comes next.
+    """Measure an active network, `seconds` for each rate; `tell` receives what comes next.
 
     InputError when a process in a node cannot be started or reached.
     """
@@ -103,7 +103,7 @@ def _peers(network: Network) -> Iterator[list[PeerAddress]]:
                 env=ip_environment(),
                 start_new_session=True,
             )
-            # In reverse: it is told to end by the end of its input, then waited for.
+            # In reverse: the end of its input ends it, and then this waits for it.
             ending.callback(peer.wait)
             ending.enter_context(peer.stdout)  # type: ignore[arg-type] # it is a pipe
             ending.enter_context(peer.stdin)  # type: ignore[arg-type] # it is a pipe

@@ -36,7 +36,7 @@ from gridbench.pages.document import (
     definitions,
 )
 from gridbench.pages.table import Cell, Column, Table, cell_of, table_of
-from gridbench.provisional import busy_in, marked
+from gridbench.statistics.claims import busy_in, marked
 from gridbench.statistics.crossing import Crossing
 from gridbench.statistics.interval import Interval
 
@@ -96,7 +96,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 def _where(found: Crossing) -> str:
     names = {"always": "at all sizes", "never": "at no size"}
-    return names.get(found.kind) or found.told(_size)
+    return names.get(found.kind) or found.describe(_size)
 
 
 def _size(n: float) -> str:
@@ -104,7 +104,7 @@ def _size(n: float) -> str:
 
 
 def notices(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
-    """What limits the answer."""
+    """Limits of the answer."""
     done = [one for one in records if one.status == "done"]
     told = []
     if busy := disturbed_count(sum(map(disturbed, done)), len(done), "cases"):
@@ -119,12 +119,9 @@ def notices(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
         for limit in dict.fromkeys(one.limit for one in answer.series)
         if limit
     ]
-    if any("+" in path.removesuffix(BIG_ENDIAN) for path in answer.paths):
-        told.append(
-            "Round-trip times of links come from a relay that delays bytes, not packets, so TCP"
-            " reaches the rate sooner than over a long line."
-        )
-    left = [f"{one.told()}: {one.status}: {one.why}." for one in records if one.status != "done"]
+    left = [
+        f"{one.describe()}: {one.status}: {one.why}." for one in records if one.status != "done"
+    ]
     more = [f"{len(left) - _NAMED} more were not measured."] if len(left) > _NAMED else []
     return [*told, *left[:_NAMED], *more]
 
@@ -140,9 +137,9 @@ def overtaking_table(answer: LinpackAnswer) -> Table:
             found = answer.overtaking(client, path)
             if found is None:
                 return Cell(NOTHING)
-            expected = f"predicted {found.predicted.told(_size)}" if found.predicted else ""
+            expected = f"predicted {found.predicted.describe(_size)}" if found.predicted else ""
             notes = [found.measured.spread(_size), expected]
-            return Cell(found.measured.told(_size), "; ".join(filter(None, notes)))
+            return Cell(found.measured.describe(_size), "; ".join(filter(None, notes)))
 
         return cell
 

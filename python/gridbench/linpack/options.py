@@ -5,21 +5,22 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.links.options import LINK_RATE
-from gridbench.linpack.clients.record import (
+from gridbench.linpack.record import (
+    BIG_ENDIAN,
     POLICIES,
     SERVERS,
+    ClientLanguage,
     CorePolicy,
     LinpackServer,
     StepKind,
 )
-from gridbench.linpack.record import BIG_ENDIAN, ClientLanguage
 from gridbench.machine.options import Policy
 from gridbench.printing import Printing
 from gridbench.quantities import Choice, Count, Counts, Duration, ListOf, Probability, Quantity
@@ -32,9 +33,6 @@ from gridbench.shared_options import (
     seed_option,
 )
 from gridbench.workload.numbers import shown
-
-if TYPE_CHECKING:
-    from gridbench_testbed.links.shaped_link import ShapedLink
 
 LARGEST = 10_000
 """Order of the matrix, which then has 800 MB."""
@@ -63,10 +61,18 @@ class LinpackPath(Quantity[str]):
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class ShapedLink:
+    """A link of known rate and round-trip time."""
+
+    rate: float
+    """Bits per second."""
+    round_trip: float
+    """Seconds, added to those of the machine."""
+
+
 def link_of(path: str) -> ShapedLink | None:
     """The link of a path; None: it has none. InputError for what is no path."""
-    from gridbench_testbed.links.shaped_link import ShapedLink
-
     way = path.removesuffix(BIG_ENDIAN)
     if way in LOOPBACK:
         return None
@@ -339,7 +345,7 @@ def clients(*, given: dict[str, Any], policy: Policy, printing: Printing) -> Non
     and whether the server's memory grew.
     """
     from gridbench.experiment import run_experiment
-    from gridbench.linpack.clients.experiment import ClientsExperiment
+    from gridbench.linpack.clients_experiment import ClientsExperiment
 
     parameters = read_parameters(ClientsParameters, given)
     experiment = ClientsExperiment(parameters)

@@ -1,41 +1,45 @@
-"""Servers that offer `dgesv`, behind each path, and the programs that call them."""
+"""Servers that offer `dgesv`, behind each path, the programs that call them, and what a server
+shows during a case."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import signal
+import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from ctypes import CDLL, c_char_p
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from gridbench.bench.programs import compile_c, compiler_options, new_folder, run_compiler
 from gridbench.engines.environments import environment, launch_of
 from gridbench.errors import InputError
-from gridbench.formats import as_given, counted
+from gridbench.hosts.host_group import ask_clock, clock_between
+from gridbench.linpack.options import ShapedLink
+from gridbench.linpack.peer_server import LIBRARY
 from gridbench.linpack.record import (
     BIG_ENDIAN,
     LOCAL,
     ClientLanguage,
-    Limit,
-    PlannedLinpackCase,
-    Solve,
+    ServedCall,
+    ServerSample,
 )
-from gridbench.linpack.solve import LIBRARY
-from gridbench.process.child import Child, Ended
+from gridbench.machine.processes import descendants, processes
+from gridbench.machine.processors import available_processors, unused_of
 from gridbench.process.children import PYTHON, PythonLaunch
-from gridbench.records import from_record
+from gridbench.process.memory import footprint
 from gridbench_testbed.daemons import Daemons, free_ports
-from gridbench_testbed.links.shaped_link import LinkedNode, ShapedLink
+from gridbench_testbed.links.network import Network
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
 SOCKET, TCP, TLS = "socket", "tcp", "tls"
@@ -70,7 +74,6 @@ _COPIES = 6
 """Matrices in memory at a time: two of the client, two on the way, two of the server."""
 _PLAIN = "compression=none"
 """So that the bytes of the formula travel."""
-_EXIT = 5.0  # seconds that a client may take to end
 
 
 # ---- Programs
@@ -93,7 +96,7 @@ class LinpackPrograms:
         """The command of a client, without arguments."""
         if name == "C":
             return [str(self.folder / "solve")]
-        return [sys.executable, "-m", "gridbench.linpack.solve"]
+        return [sys.executable, "-m", "gridbench.linpack.client"]
 
 
 def build_programs() -> LinpackPrograms:
@@ -143,8 +146,6 @@ def memory_needed(n: int) -> int:
 @dataclass(frozen=True, slots=True)
 class _RunningServer:
     server: GridrpcServer
-    tls: str
-    """URL over the path."""
     stack: ExitStack
     """Ends the server and its link."""
 
@@ -174,7 +175,7 @@ class LinpackServers:
             found["GRIDRPC_MODULE_PATH"] = str(self.programs.module.parent)
             return {**found, "GRIDRPC_SERVERS": f"local://agent?workers=1&encryption=none&{_PLAIN}"}
         running = self.running(path)
-        url = running.server.socket if path == SOCKET else f"{running.tls}&{_PLAIN}"
+        url = running.server.socket if path == SOCKET else f"{running.server.tls}&{_PLAIN}"
         return {**found, "GRIDRPC_SERVERS": url}
 
     def running(self, path: str) -> _RunningServer:
@@ -189,10 +190,10 @@ class LinpackServers:
         if name not in self._running:
             with ExitStack() as stack:
                 try:
-                    server, tls = self._start(self.links.get(name), stack)
+                    server = self._start(self.links.get(name), stack)
                 except (RuntimeError, TimeoutError) as error:
                     raise InputError(f"the server does not start: {error}") from None
-                self._running[name] = _RunningServer(server, tls, stack.pop_all())
+                self._running[name] = _RunningServer(server, stack.pop_all())
         return self._running[name]
 
     def close(self) -> None:
@@ -201,26 +202,21 @@ class LinpackServers:
             running.stack.close()
         self._running.clear()
 
-    def _start(self, link: ShapedLink | None, stack: ExitStack) -> tuple[GridrpcServer, str]:
-        """A server, and its URL over TLS."""
+    def _start(self, link: ShapedLink | None, stack: ExitStack) -> GridrpcServer:
         modules = [self.programs.module]
         if link is None:
             server = GridrpcServer(modules, self.workers, tls=True, cores=self.threads)
-            return stack.enter_context(server), server.tls
-        node = stack.enter_context(LinkedNode(link))
+            return stack.enter_context(server)
+        network = stack.enter_context(Network(1, link.rate, link.round_trip / 2))
         server = GridrpcServer(
             modules,
             self.workers,
             tls=True,
             cores=self.threads,
-            address=node.address,
-            namespace=node.namespace,
+            address=network.node_addresses[0],
+            namespace=network.namespaces[0],
         )
-        stack.enter_context(server)
-        if not link.round_trip:
-            return server, server.tls
-        port = node.delayed(server.port)
-        return server, f"gridrpc://{node.address}:{port}?credentials={server.user}"
+        return stack.enter_context(server)
 
 
 # ---- Servers of other systems
@@ -266,7 +262,7 @@ class PeerServer(Daemons):
             self.address = str(self.folder / "socket")
             if name == "ray-serve":
                 self.address = str(free_ports(1)[0])
-            module = "gridbench.linpack.clients.peer_server"
+            module = "gridbench.linpack.peer_server"
             words = [*launch.command, "-m", module, name, self.address, str(workers), count]
             self._start(name, *words)
             output = self.folder / "log" / f"{name}.out"
@@ -282,156 +278,139 @@ def _is_ready(output: Path) -> bool:
     return b"ready" in output.read_bytes().splitlines()
 
 
-# ---- Clients
+# ---- What servers show
+
+_GLANCE = 0.1
+"""Seconds between looks at the threads that run."""
+_AUDIT = 5.0
+"""Seconds until the audit log of the server has to have all calls."""
 
 
-class SpeedLimit:
-    """Limit of a process and its threads to a share of some processors while active.
+# ---- Accepted calls
 
-    A quota of a control group enforces it. Where none can be created, the process is stopped
-    whenever it has used its share of a period.
-    """
 
-    _PERIOD = 0.02
-    """Seconds."""
-    _LOOK = 0.001
+class AuditLog:
+    """The part of a server's audit log that a case adds: when it accepted each call."""
 
-    def __init__(self, pid: int, processors: float) -> None:
-        self._pid = pid
-        self._share = processors
+    def __init__(self, server: GridrpcServer) -> None:
+        self._path = server.folder / "state" / "audit.jsonl"
+        self._begin = self._path.stat().st_size
+        self._clock = ask_clock(time.time_ns)
+
+    def accepted(self, start: float, traces: Collection[str]) -> tuple[dict[str, float], float]:
+        """When each of the calls with these `traces` was accepted, in seconds after the `start` of
+        the monotonic clock, and the possible error. It waits a little for the last of them."""
+        until = time.monotonic() + _AUDIT
+        while (found := self._ended()).keys() < set(traces) and time.monotonic() < until:
+            time.sleep(_GLANCE)
+        clock = clock_between(self._clock, ask_clock(time.time_ns))
+        times = {
+            trace: datetime.fromisoformat(one["time"]).timestamp() - one["seconds"]
+            for trace, one in found.items()
+        }
+        offset = clock.offset * 1e-9 + start
+        return {trace: at - offset for trace, at in times.items()}, clock.error * 1e-9
+
+    def _ended(self) -> dict[str, dict[str, Any]]:
+        with self._path.open("rb") as file:
+            file.seek(self._begin)
+            lines = file.read().split(b"\n")[:-1]
+        records = [json.loads(line) for line in lines]
+        return {one["trace"]: one for one in records if one["event"] == "end" and "trace" in one}
+
+
+def with_enqueue(call: ServedCall, accepted: float | None) -> ServedCall:
+    """The call with the time at which the server accepted it, within the bounds of the client's own
+    timestamps."""
+    if accepted is None or call.dequeue is None:
+        return call
+    return replace(call, enqueue=min(max(round(accepted, 6), call.submit), call.dequeue))
+
+
+# ---- Load and memory
+
+
+class ServerSampler:
+    """Samples the machine and the processes of a server in a thread, while active."""
+
+    def __init__(self, server: int, start: float, every: float) -> None:
+        """`server`: its process; `start`: of the monotonic clock; `every`: seconds."""
+        self._server = server
+        self._start = start
+        self._every = every
         self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._group = _cpu_group(pid, processors, self._PERIOD)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.samples: list[ServerSample] = []
 
-    @property
-    def kind(self) -> Limit:
-        """How it is done."""
-        return "control group" if self._group else "stopping"
-
-    def __enter__(self) -> SpeedLimit:
-        if self._group is None:
-            self._thread = threading.Thread(target=self._stop_and_continue, daemon=True)
-            self._thread.start()
+    def __enter__(self) -> ServerSampler:
+        self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self._group is not None:
-            # The group can be removed when its process has ended.
-            _end_group(self._group, self._pid)
+        self._thread.join()
 
-    def _stop_and_continue(self) -> None:
-        clock = (~self._pid << 3) | 2  # its processor time, see clock_getcpuclockid(3)
-        try:
-            began, used = time.monotonic(), time.clock_gettime(clock)
-            while not self._over.wait(self._LOOK):
-                spent = time.clock_gettime(clock) - used
-                # It may run again when its share of the time has caught up with what it used.
-                behind = began + spent / self._share - time.monotonic()
-                if behind > self._PERIOD * (1 - self._share):
-                    os.kill(self._pid, signal.SIGSTOP)
-                    self._over.wait(behind)
-                    os.kill(self._pid, signal.SIGCONT)
-                elif behind < 0:
-                    # Time in which it waited is not saved up.
-                    began, used = time.monotonic(), used + spent
-        except OSError:  # it has ended
-            return
+    def _run(self) -> None:
+        self._over.wait(max(0.0, self._start - time.monotonic()))
+        before = self._reading()
+        while not self._over.is_set():
+            end = before.at + self._every
+            threads = [_runnable()]
+            while not self._over.wait(min(_GLANCE, max(0.0, end - time.monotonic()))):
+                threads.append(_runnable())
+                if time.monotonic() >= end:
+                    break
+            now = self._reading()
+            if now.at - before.at >= _GLANCE:
+                self.samples.append(now.sample_since(before, self._start, threads))
+            before = now
 
-
-_CONTROL_GROUPS = Path("/sys/fs/cgroup")
-
-
-def _cpu_group(pid: int, processors: float, period: float) -> Path | None:
-    """A new control group (version 2) with this process and a quota; None if none can be made."""
-    group = _CONTROL_GROUPS / f"gridbench-linpack-{pid}"
-    try:
-        if "cpu" not in (_CONTROL_GROUPS / "cgroup.controllers").read_text().split():
-            return None
-        group.mkdir()
-        microseconds = round(period * 1e6)
-        (group / "cpu.max").write_text(f"{round(processors * microseconds)} {microseconds}")
-        (group / "cgroup.procs").write_text(str(pid))
-    except OSError:
-        with suppress(OSError):
-            group.rmdir()
-        return None
-    return group
+    def _reading(self) -> _ServerReading:
+        processors = available_processors()
+        left = unused_of(Path("/proc/stat").read_text(encoding="ascii"), processors)
+        at = time.monotonic()
+        table = processes()
+        own = descendants(table, {self._server})
+        return _ServerReading(
+            at=at,
+            idle=left.idle + left.waiting,
+            used=sum(table[pid].used + table[pid].waited_for for pid in own if pid in table),
+            memory=footprint(sorted(own)),
+            processors=len(processors),
+        )
 
 
-def _end_group(group: Path, pid: int) -> None:
-    with suppress(OSError):
-        (_CONTROL_GROUPS / "cgroup.procs").write_text(str(pid))
-        group.rmdir()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ServerReading:
+    at: float
+    idle: float
+    """Seconds of all processors."""
+    used: float
+    """Seconds of processor time of the server."""
+    memory: int
+    processors: int
+
+    def sample_since(
+        self, before: _ServerReading, start: float, threads: Sequence[int]
+    ) -> ServerSample:
+        """What happened since then."""
+        seconds = self.at - before.at
+        all_of_them = seconds * self.processors
+        return ServerSample(
+            at=self.at - start,
+            seconds=seconds,
+            busy=_share(1 - (self.idle - before.idle) / all_of_them),
+            server=_share((self.used - before.used) / all_of_them),
+            runnable=statistics.fmean(threads),
+            memory=self.memory,
+        )
 
 
-class ClientFailed(Exception):
-    """A client could not solve its systems."""
+def _runnable() -> int:
+    """Threads that run or wait for a processor, without this one."""
+    running = Path("/proc/loadavg").read_text(encoding="ascii").split()[3]
+    return max(0, int(running.partition("/")[0]) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class SolveOrder:
-    """What a client is to do."""
-
-    calls: int
-    """At least so many,"""
-    seconds: float
-    """and at least for so long."""
-    limit: float
-    """Seconds for all of it."""
-    matrix: Literal["random", "singular"] = "random"
-
-
-def run_client(
-    case: PlannedLinpackCase,
-    servers: LinpackServers,
-    variables: Mapping[str, str],
-    wanted: SolveOrder,
-    glance: Callable[[], object] = lambda: None,
-) -> tuple[list[Solve], Limit]:
-    """Have a client solve the systems of a case; `variables`: those of the path. ClientFailed if it
-    cannot. What `glance` raises ends it."""
-    where = "local" if case.path == LOCAL else "remote"
-    if case.path.endswith(BIG_ENDIAN):
-        where += BIG_ENDIAN
-    words = [where, str(case.n), str(wanted.calls), str(wanted.seconds), wanted.matrix]
-    command = [*servers.programs.client(case.client), *words]
-    child = Child.of_program(command, variables, folder=servers.programs.folder)
-    until = time.monotonic() + wanted.limit
-    found: list[Solve] = []
-    kind: Limit = ""
-    try:
-        threads = child.receive(until, glance)["threads"]
-        if threads != servers.threads:
-            raise ClientFailed(
-                f"the solver has {counted(threads, 'thread')}, and {servers.threads} were requested"
-            )
-        with ExitStack() as stack:
-            if case.speed < 1:
-                limit = SpeedLimit(child.process.pid, case.speed * servers.threads)
-                kind = stack.enter_context(limit).kind
-            child.send({"begin": True})
-            while True:
-                found.append(from_record(Solve, child.receive(until, glance)))
-    except Ended:
-        child.wait(_EXIT)
-        if child.process.returncode != 0:
-            said = "; ".join(child.last_lines(2)) or f"the client {child.ending()}"
-            raise ClientFailed(said) from None
-    except TimeoutError:
-        raise ClientFailed(f"it was not done within {as_given(wanted.limit)}") from None
-    finally:
-        _end(child)
-    return found, kind
-
-
-def _end(child: Child) -> None:
-    """End a client that still runs; an agent that it has started ends with it."""
-    if child.process.poll() is None:
-        child.ask_to_end(signal.SIGTERM)
-        if not child.wait(_EXIT):
-            child.process.kill()
-            child.process.wait()
-    child.close()
+def _share(value: float) -> float:
+    return min(1.0, max(0.0, value))

@@ -1,1 +1,1 @@
-"""Whether other programs use the machine that something is measured on: one rule, one policy."""
+"""Detection of other programs that disturb a measurement: one rule, one policy."""

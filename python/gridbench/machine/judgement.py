@@ -95,7 +95,7 @@ def not_known(load: Load) -> str:
     """Why a measurement is not judged."""
     return (
         "whether it was disturbed is not known: servers or batch systems have workers on this"
-        " machine that cannot all be told from other programs; these used"
+        " machine that cannot all be distinguished from other programs; these used"
         f" {processors(load.at_least)} to {_of_all(load.others)} meanwhile"
     )
 

@@ -65,14 +65,14 @@ class FigureOf:
 
 
 def catalogue(
-    arrays: tuple[int, ...], crews: tuple[int, ...], shared: int, bodies: tuple[str, ...]
+    arrays: tuple[int, ...], worker_counts: tuple[int, ...], shared: int, bodies: tuple[str, ...]
 ) -> list[FigureOf]:
     """All figures, in the order in which they are shown."""
     return [
         *_calls(),
         *_arrays(arrays),
         *_shared(shared),
-        *_start(crews),
+        *_start(worker_counts),
         *_farm(),
         *_work(bodies),
         *_grain(),
@@ -190,29 +190,29 @@ def _shared(size: int) -> Iterator[FigureOf]:
     yield _figure("shared_100MB_copies", "shared data", title, source, "copies")
 
 
-def _start(crews: tuple[int, ...]) -> Iterator[FigureOf]:
+def _start(worker_counts: tuple[int, ...]) -> Iterator[FigureOf]:
     clients = (("bare", "", ""), ("numpy", "_numpy", ", client with NumPy loaded"))
     for client, ending, words in clients:
-        for crew in crews:
+        for count in worker_counts:
             for quantity, title in (("first", "to the first task"), ("all", "to all at work")):
                 yield _figure(
-                    f"start_{crew}_{quantity}{ending}",
+                    f"start_{count}_{quantity}{ending}",
                     "start",
-                    f"from nothing {title}, {crew} workers{words}",
-                    PointSource("start", quantity, {"workers": crew, "client": client}),
+                    f"from nothing {title}, {count} workers{words}",
+                    PointSource("start", quantity, {"workers": count, "client": client}),
                     "s",
-                    parameter=("workers", float(crew)),
-                    limits=(_limit("fork", "seconds", workers=crew),) if quantity == "all" else (),
+                    parameter=("workers", float(count)),
+                    limits=(_limit("fork", "seconds", workers=count),) if quantity == "all" else (),
                 )
     for client, ending, words in clients:
-        for crew in crews:
+        for count in worker_counts:
             yield _figure(
-                f"memory_{crew}{ending}",
+                f"memory_{count}{ending}",
                 "memory",
-                f"memory of {crew} idle workers and what serves them{words}",
-                PointSource("start", "bytes", {"workers": crew, "client": client}, 1e-6),
+                f"memory of {count} idle workers and what serves them{words}",
+                PointSource("start", "bytes", {"workers": count, "client": client}, 1e-6),
                 "MB",
-                parameter=("workers", float(crew)),
+                parameter=("workers", float(count)),
             )
 
 

@@ -31,10 +31,9 @@ from gridbench.micro.wording import (
     status_word,
     titled,
 )
-from gridbench.pages.axis import axis_of, is_wide
 from gridbench.pages.chart import Chart, figure, names_axis, vertical
 from gridbench.pages.colours import engine_colours
-from gridbench.pages.curves import Curve, Line, Place, Point, exactly
+from gridbench.pages.curves import Curve, Line, Place, Point, axis_of, exactly, is_wide
 from gridbench.pages.table import Table
 from gridbench.statistics.interval import Interval
 

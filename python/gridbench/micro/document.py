@@ -1,11 +1,9 @@
-"""The results of micro benchmarks as a `Document`, and the page of gridbench's documentation."""
+"""The results of micro benchmarks as a `Document`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from gridbench.atomic_write import write_file
 from gridbench.jsonl_store import Header
 from gridbench.micro import charts
 from gridbench.micro.record import Results
@@ -45,11 +43,8 @@ from gridbench.pages.document import (
     TableBlock,
     definitions,
 )
-from gridbench.pages.markdown import markdown
 from gridbench.pages.table import Table, facts
 
-ARCHIVE = "benchmarks/micro.json"
-"""The results behind docs/performance.md, as seen from there."""
 _MARKDOWN: frozenset[Medium] = frozenset({"markdown"})
 _TERMINAL: frozenset[Medium] = frozenset({"terminal"})
 _TERMS = definitions(
@@ -129,28 +124,6 @@ def document_of(results: Results) -> Document:
             ),
         ],
         header=_header(results),
-    )
-
-
-def write_performance(results: Results, path: Path) -> None:
-    """Write the page docs/performance.md. InputError if `path` cannot be written."""
-    write_file(path, performance(results))
-
-
-def performance(results: Results) -> str:
-    """The page docs/performance.md, made anew from each archived run."""
-    return (
-        "# Performance\n\n"
-        "Why not Ray, Dask or a process pool? This page answers by measurement: the same small"
-        " workloads on each engine, side by side on one machine. It is written by"
-        f" `gridbench micro`; all values of all runs are in"
-        f" [{ARCHIVE.rpartition('/')[2]}]({ARCHIVE}).\n\n"
-        f"{markdown(document_of(results))}\n"
-        "## How to repeat it\n\n"
-        "`make bench-micro` installs the engines, each in an environment of its own, measures, and"
-        " writes this page and the archive, in about an hour on two processors."
-        " `gridbench micro --quick` gives a first impression within minutes, and"
-        " `gridbench micro --list` names the workloads. A run that was stopped resumes.\n"
     )
 
 

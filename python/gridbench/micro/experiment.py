@@ -8,7 +8,7 @@ import json
 import random
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +18,9 @@ from rich.console import Console
 
 import gridrpc
 from gridbench.atomic_write import replace_file
-from gridbench.bench.points import DataPoint, stands
+from gridbench.bench.points import DataPoint, PlannedPoint, stands
 from gridbench.bench.programs import built
-from gridbench.bench.session import Limits, RepeatBudget, Runner, Session
+from gridbench.bench.session import Item, Limits, RepeatBudget, Runner, Session
 from gridbench.engines.environments import environment, launch_of
 from gridbench.engines.names import NULL_ENGINE, ONLY_IF_NAMED
 from gridbench.engines.registry import find_engine, installed_engines
@@ -32,20 +32,122 @@ from gridbench.jsonl_store import Header, RecordFile
 from gridbench.machine.options import Policy
 from gridbench.micro import result_kind
 from gridbench.micro.options import FOLDER, MicroParameters
-from gridbench.micro.plan import Attempts, SessionPoint, completeness, planned
-from gridbench.micro.record import FORM, RESULTS, Results
+from gridbench.micro.record import FORM, RESULTS, Completeness, Results
 from gridbench.micro.results import results_of
 from gridbench.micro.sessions import Elsewhere, sessions_of
 from gridbench.micro.workloads import LIMITS, PYTHON, WORKLOADS, C, Sizes, case_of, check_workloads
 from gridbench.printing import Printing
-from gridbench.process.children import PythonLaunch
-from gridbench.process.leftovers import Leftovers
+from gridbench.process.children import Leftovers, PythonLaunch
 from gridbench.quantities import AUTO
 from gridbench.results_folder import unwritable
 from gridbench.run.participants import find_participant
 from gridbench.schema import record_of
 from gridbench.statistics.series import Status
 from gridbench.terminal import say
+
+# ---- The points of a run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPoint(PlannedPoint):
+    """A planned point, and how its session measures it."""
+
+    session: Session
+    item: Item
+    series: Hashable
+    """The key of its points of all rounds."""
+    companions: tuple[Hashable, ...]
+    """Those of all items of its session."""
+
+    @property
+    def seconds(self) -> float:
+        """Estimate; the first item of a session has the start."""
+        start = self.session.start_seconds if self.item is self.session.items[0] else 0.0
+        return start + self.item.seconds
+
+    def describe(self) -> str:
+        """Engine, workload and round."""
+        case = case_of(self.workload, self.parameters)
+        return f"{self.engine} {case}, round {self.round + 1}"
+
+
+def points_of(session: Session, number: int) -> list[SessionPoint]:
+    """The points of a session in a round."""
+    points = [
+        PlannedPoint(
+            workload=item.workload, engine=item.engine, parameters=item.parameters, round=number
+        )
+        for item in session.items
+    ]
+    series = tuple(point.key_without("round") for point in points)
+    return [
+        SessionPoint(
+            **point.planned_fields, session=session, item=item, series=key, companions=series
+        )
+        for point, item, key in zip(points, session.items, series, strict=True)
+    ]
+
+
+def planned(sessions: Sequence[Session], seed: int) -> list[SessionPoint]:
+    """All points in the order in which they are measured.
+
+    Rounds are outermost, so that a run that is cut off has all engines; within a round the sessions
+    come in random order.
+    """
+    found = []
+    for number in range(max((session.rounds for session in sessions), default=0)):
+        due = [session for session in sessions if number < session.rounds]
+        random.Random(f"{seed} {number}").shuffle(due)
+        found += [point for session in due for point in points_of(session, number)]
+    return found
+
+
+class Attempts:
+    """What was tried in which round."""
+
+    def __init__(self, points: Iterable[DataPoint] = ()) -> None:
+        self._by_series: dict[Hashable, list[DataPoint]] = {}
+        self._failed: set[Hashable] = set()
+        for point in points:
+            self.add(point)
+
+    def add(self, point: DataPoint) -> None:
+        """One more."""
+        key = point.key_without("round")
+        self._by_series.setdefault(key, []).append(point)
+        if point.status != "ok":
+            self._failed.add(key)
+
+    def futile(self, case: SessionPoint) -> str:
+        """Why another try would be a waste of time; empty if it is none."""
+        if self._failed.isdisjoint(case.companions):  # the usual case, and a quick answer
+            return ""
+        own = self._earlier(case.series, case.round)
+        if own and all(point.at_limit for point in own):
+            return "it did not end within its time limit in earlier rounds"
+        tries = [point for key in case.companions for point in self._earlier(key, case.round)]
+        if tries and all(point.status in ("failed", "cannot") for point in tries):
+            return "its session failed in earlier rounds"
+        return ""
+
+    def _earlier(self, series: Hashable, number: int) -> list[DataPoint]:
+        return [point for point in self._by_series.get(series, []) if point.round < number]
+
+
+def completeness(cases: Sequence[SessionPoint], points: Sequence[DataPoint]) -> Completeness:
+    """How many of the planned points exist; futile ones are not planned."""
+    keys, attempts = {point.identity for point in points}, Attempts(points)
+    there = sum(case.identity in keys for case in cases)
+    left = [
+        case.round + 1 for case in cases if case.identity not in keys and not attempts.futile(case)
+    ]
+    rounds = max((case.round + 1 for case in cases), default=0)
+    return Completeness(
+        points=there, planned=there + len(left), round=min(left, default=rounds), rounds=rounds
+    )
+
+
+# ---- The experiment
 
 _REPEATING = 0.08  # the share of the planned time that may go into repeating what was disturbed
 _IMPORT_LIMIT = 60.0  # seconds for an engine to be imported
@@ -82,7 +184,7 @@ def _elsewhere(
     engines: Iterable[str], parameters: MicroParameters, sizes: Sizes, console: Console
 ) -> Iterator[Elsewhere | None]:
     """What is measured on servers, if any are named, with as many workers as on this machine."""
-    if not (parameters.grid or parameters.servers):
+    if not parameters.where.elsewhere:
         yield None
         return
     refusals = [
@@ -99,7 +201,7 @@ def _elsewhere(
     if not able:
         raise refusals[-1]
     say(console, "asking the servers for their workers")
-    given = ask(parameters.grid, parameters.servers, patience=sizes.start_limit)
+    given = ask(parameters.where.grid, parameters.where.servers, patience=sizes.start_limit)
     if given.workers < sizes.workers:
         raise InputError(
             f"the servers have {counted(given.workers, 'worker')}, and {sizes.workers} are"
@@ -108,7 +210,7 @@ def _elsewhere(
         )
     with limited(given, sizes.workers) as servers:
         for host in servers.hosts:
-            say(console, host.told())
+            say(console, host.describe())
         yield Elsewhere(tuple(able), servers)
 
 
@@ -146,7 +248,7 @@ class MicroExperiment(Experiment[SessionPoint, DataPoint]):
         sizes = self._sizes
         options = {"sizes": sizes.name, "budget": sizes.budget, "workers": sizes.workers}
         hosts = self._elsewhere.servers.hosts if self._elsewhere else ()
-        servers = {"servers": " / ".join(host.told() for host in hosts)} if hosts else {}
+        servers = {"servers": " / ".join(host.describe() for host in hosts)} if hosts else {}
         return options | record_of(self._parameters) | servers
 
     def open(self, folder: Path, header: Header, *, fresh: bool) -> RecordFile[DataPoint]:
@@ -210,7 +312,7 @@ class MicroExperiment(Experiment[SessionPoint, DataPoint]):
         return self._runner.measure(case.session, case.item, launch, case.round)
 
     def saved(self, record: DataPoint, number: int, bench: Bench) -> None:
-        """Remember what came of it, for further rounds."""
+        """Remember the outcome, for further rounds."""
         del number, bench
         self._attempts.add(record)
 
@@ -219,9 +321,7 @@ class MicroExperiment(Experiment[SessionPoint, DataPoint]):
         return "" if record.status == "ok" else f"{record.status}: {record.why}"
 
     def complete(self, folder: Path, records: list[DataPoint]) -> None:
-        """Write results.json and performance.md."""
-        from gridbench.micro.document import write_performance
-
+        """Write results.json."""
         now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         every = [*records, *self._usable.refusals]
         found = replace(
@@ -233,7 +333,6 @@ class MicroExperiment(Experiment[SessionPoint, DataPoint]):
             replace_file(folder / RESULTS, json.dumps(found.to_record(), indent=1) + "\n")
         except OSError as error:
             raise unwritable(folder / RESULTS, error) from None
-        write_performance(found, folder / "performance.md")
 
     def exit_status(
         self,

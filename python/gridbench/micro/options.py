@@ -13,11 +13,16 @@ from gridbench.command_line import CommandWithExamples
 from gridbench.machine.options import Policy
 from gridbench.micro.workloads import FULL, QUICK, Sizes
 from gridbench.printing import Printing
-from gridbench.quantities import AUTO, FLAG, PATH, ROUNDS, Texts
+from gridbench.quantities import AUTO, FLAG, Texts
 from gridbench.schema import argument, group, option, read_parameters
-from gridbench.shared_options import ResultsOptions, ServerNames, experiment_options
-from gridbench.workload.body import SLEEP
-from gridbench.workload.options import TASK_BODY
+from gridbench.shared_options import (
+    GridOptions,
+    ResultsOptions,
+    auto_rounds_option,
+    engines_option,
+    experiment_options,
+)
+from gridbench.workload.options import task_option
 
 FOLDER = Path("runs", "micro")
 
@@ -29,45 +34,11 @@ class MicroParameters:
     workloads: tuple[str, ...] = argument(
         Texts("workload"), metavar="[WORKLOAD]...", default=(), multiple=True
     )
-    engines: tuple[str, ...] = option(
-        "--engine",
-        Texts("engine"),
-        metavar="NAME",
-        help="Engine to measure; may be given several times.",
-        default=(),
-        default_text="all but those on batch systems",
-        multiple=True,
-    )
-    grid: Path | None = option(
-        "--grid", PATH, metavar="FILE", help="Have workers on the servers of this grid.toml."
-    )
-    servers: tuple[str, ...] = option(
-        "--server",
-        ServerNames(),
-        metavar="NAME[,NAME]",
-        help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be"
-        " given several times.",
-        default=(),
-        default_text="all of FILE",
-        multiple=True,
-    )
+    engines: tuple[str, ...] = engines_option("all but those on batch systems")
+    where: GridOptions = group(GridOptions)
     quick: bool = option("--quick", FLAG, help="Fewer and shorter measurements.", default=False)
-    task: str = option(
-        "--task",
-        TASK_BODY,
-        metavar="TASK",
-        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
-        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
-        default=SLEEP,
-        record="task",
-    )
-    rounds: int | Literal["auto"] = option(
-        "--rounds",
-        ROUNDS,
-        metavar="N|auto",
-        help="How often each case is measured; auto: as often as the answer takes.",
-        default=AUTO,
-    )
+    task: str = task_option(record="task")
+    rounds: int | Literal["auto"] = auto_rounds_option(AUTO)
     results: ResultsOptions = group(ResultsOptions, out=str(FOLDER))
 
     def sizes(self) -> Sizes:
@@ -87,7 +58,7 @@ class MicroParameters:
     ),
 )
 @experiment_options(MicroParameters)
-@click.option("--list", "list_only", is_flag=True, help="List what can be named, and exit.")
+@click.option("--list", "list_only", is_flag=True, help="List the choices, and exit.")
 def micro(*, list_only: bool, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
     """Measure calls, arrays, start-up and memory on all installed engines.
 
@@ -101,10 +72,10 @@ def micro(*, list_only: bool, given: dict[str, Any], policy: Policy, printing: P
 
     Each is measured five times, with --quick twice, and less often if it takes long. Every result
     is saved at once, so the same command resumes, without what failed before unless --retry-failed
-    is given. DIR then holds points.jsonl, results.json, report.html and performance.md. Exit status
-    1 says that something could not be measured, 3 that other programs used the machine, so that
-    nothing can be claimed. Disturbed measurements are repeated, as far as time allows. A claim
-    takes at least two undisturbed rounds, in all of which the same engine is ahead.
+    is given. DIR then holds points.jsonl, results.json and report.html. Exit status 1 says that
+    something could not be measured, 3 that other programs used the machine, so that nothing can be
+    claimed. Disturbed measurements are repeated, as far as time allows. A claim requires the same
+    engine to be ahead in every undisturbed round, at least two of them.
     """
     from gridbench.micro.experiment import list_names, run_micro
 

@@ -33,7 +33,7 @@ FORM = PointsForm(
 Claim = Literal["faster", "slower", "no difference"]
 Better = Literal["less", "more"]
 
-_REMEDY = "run `gridbench micro` again with the same --out: it makes the file anew from what it has"
+_REMEDY = "run `gridbench micro` again with the same --out: it makes the file from what it has"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class Ratio:
     limit: str = ""
     """Which limit `to_limit` is to; empty: the figure's first."""
     claim: Claim = "no difference"
-    """What can be said against the best peer, given the interval and the noise."""
+    """Outcome against the best peer, given the interval and the noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

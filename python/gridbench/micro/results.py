@@ -22,7 +22,7 @@ from gridbench.micro.record import (
     Results,
 )
 from gridbench.micro.workloads import AGAIN, ON_SERVERS, TWINS
-from gridbench.statistics.claims import stands_out
+from gridbench.statistics.claims import exceeds_noise
 from gridbench.statistics.interval import bootstrap_interval, interval_of_median
 from gridbench.statistics.series import PERCENTILES, Series, noise_between, paired_ratios
 
@@ -79,10 +79,15 @@ def _sizes(points: Points) -> tuple[tuple[int, ...], tuple[int, ...], int, tuple
     """Bytes of arrays, numbers of workers, bytes of shared data, and bodies of tasks that were
     measured."""
     arrays = {p.parameters["bytes"] for w in ("argument", "echo") for p in points.of_workload(w)}
-    crews = {p.parameters["workers"] for p in points.of_workload("start")}
+    worker_counts = {p.parameters["workers"] for p in points.of_workload("start")}
     bodies = tuple(sorted({p.parameters["task"] for p in points.of_workload("work")}))
     shared = [p.parameters["bytes"] for p in points.of_workload("shared_100MB")]
-    return tuple(sorted(arrays)), tuple(sorted(crews)), max(shared, default=100_000_000), bodies
+    return (
+        tuple(sorted(arrays)),
+        tuple(sorted(worker_counts)),
+        max(shared, default=100_000_000),
+        bodies,
+    )
 
 
 def _versions(points: Iterable[DataPoint]) -> dict[str, str]:
@@ -190,7 +195,7 @@ def _ratio(kind: FigureOf, ours: Series, peer: Series, limit: Series, noise: flo
     interval = bootstrap_interval(to_peer)
     claim: Claim = "no difference"
     sound = paired_ratios(ours.undisturbed, peer.undisturbed)
-    if middle and ours is not peer and stands_out(sound, noise):
+    if middle and ours is not peer and exceeds_noise(sound, noise):
         claim = "faster" if (middle < 1) == (kind.better == "less") else "slower"
     return Ratio(
         to_peer=middle,

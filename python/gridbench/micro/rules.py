@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.bench.points import DataPoint, Points
-from gridbench.formats import counted
+from gridbench.formats import counted, named
 from gridbench.jsonl_store import Header, load_records
 from gridbench.micro.catalogue import PEER
 from gridbench.micro.record import FORM, RESULTS, FigureEntry, MicroFigure, Results, load_results
 from gridbench.micro.results import catalogue_of, results_of, series_of
 from gridbench.micro.workloads import AGAIN, ON_SERVERS
-from gridbench.rules import Rules, Seen, broken_by, named, recorded
+from gridbench.rules import Rules, Seen, broken_by, recorded
 from gridbench.statistics.claims import ENOUGH
 
 _OURS = "gridrpc"
@@ -39,7 +39,7 @@ class MicroEvidence:
 
     @property
     def claimed(self) -> list[MicroFigure]:
-        """The figures in which an engine is said to be ahead, or behind."""
+        """The figures with an engine ahead, or behind."""
         return [
             figure
             for figure in self.results.figures

@@ -22,8 +22,7 @@ from gridbench.micro.wording import (
     titled,
 )
 from gridbench.micro.workloads import C
-from gridbench.provisional import busy_in, provisional
-from gridbench.statistics.claims import ENOUGH
+from gridbench.statistics.claims import ENOUGH, busy_in, provisional
 
 MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words, if it was measured: like all peers, it runs any Python
@@ -114,7 +113,7 @@ def _comparison(results: Results) -> list[str]:
     good = [value[0] for pair in compared if (value := advantage(*pair)) is not None]
     median = f"; the median advantage is {times(statistics.median(good))}" if good else ""
 
-    def told(found: Counter[Claim]) -> str:
+    def describe(found: Counter[Claim]) -> str:
         return (
             f"{engine} is ahead of the best peer in {found['faster']} of"
             f" {counted(len(compared), 'figure')} and behind in {found['slower']}{median}"
@@ -122,10 +121,10 @@ def _comparison(results: Results) -> list[str]:
 
     why = _unproven(results)
     if not any(_undisturbed(figure, engine) for figure, _ in compared):
-        return [provisional(told(every), why)]
+        return [provisional(describe(every), why)]
     further = every - claims
     parts = [f"{word} in {further[claim]} more" for claim, word in _AHEAD.items() if further[claim]]
-    return [f"{told(claims)}.", *([provisional(" and ".join(parts), why)] if parts else [])]
+    return [f"{describe(claims)}.", *([provisional(" and ".join(parts), why)] if parts else [])]
 
 
 def _unproven(results: Results) -> str:
@@ -297,8 +296,8 @@ def _harness(results: Results) -> list[str]:
     fastest = min(known, key=known.__getitem__)
     return [
         "The benchmark's own program, which makes the calls, is in the times of all engines alike. "
-        f"Of a call that does nothing its part is below {amount(known[fastest], calls.unit)}: so "
-        f"much the fastest engine that it called, {fastest}, took in all."
+        f"For an empty call its share is below {amount(known[fastest], calls.unit)}, the "
+        f"total for the fastest engine, {fastest}."
     ]
 
 
@@ -309,7 +308,7 @@ def _equals(results: Results) -> list[str]:
     return [
         "Two engines are measured twice in each round. By as much as these equals differ, "
         f"{times(statistics.median(noises))} in the median of the figures and "
-        f"{times(max(noises))} at most, no engine is said to be ahead of another."
+        f"{times(max(noises))} at most, no engine is called ahead of another."
     ]
 
 

@@ -138,7 +138,7 @@ class _Engine:
             ("clients", sizes.workers, self._clients(), sizes.clients * self._starts[0] / 2),
             ("shared", sizes.readers, self._shared(), self._starts[1]),
             ("million", sizes.workers, self._million(), self._starts[0]),
-            *self._crews(),
+            *self._bring_ups(),
         )
         for name, workers, items, start in everything:
             chosen = tuple(item for item in items if item.workload in self._workloads)
@@ -156,10 +156,10 @@ class _Engine:
         not. What cannot be measured on servers has sessions of its own."""
         if self._servers is not None and (here := ONLY_HERE.get(items[0].workload)):
             return f"it is for one machine: {here}"
-        for crew, start in zip(self._sizes.crews, self._starts, strict=False):
-            if session.startswith(f"{crew} workers") and start > self._sizes.longest:
+        for count, start in zip(self._sizes.worker_counts, self._starts, strict=False):
+            if session.startswith(f"{count} workers") and start > self._sizes.longest:
                 return (
-                    f"bringing up {crew} workers takes it longer than the"
+                    f"bringing up {count} workers takes it longer than the"
                     f" {as_given(self._sizes.longest)} that a {self._sizes.name} run has for it"
                 )
         return ""
@@ -257,18 +257,18 @@ class _Engine:
                 repeatable=False,
             )  # fmt: skip
 
-    def _crews(self) -> Iterator[tuple[str, int, Iterator[Item], float]]:
+    def _bring_ups(self) -> Iterator[tuple[str, int, Iterator[Item], float]]:
         """Sessions that begin with nothing; the workers of the largest then get tasks."""
         sizes = self._sizes
-        for crew, start in zip(sizes.crews, self._starts, strict=False):
-            yield f"{crew} workers", crew, self._crew(crew, start), 1.0
+        for count, start in zip(sizes.worker_counts, self._starts, strict=False):
+            yield f"{count} workers", count, self._bring_up_items(count, start), 1.0
             if sizes.thorough and self._name in _OURS:
-                bring_up = iter([self._bring_up(crew, start, "numpy")])
-                yield f"{crew} workers, NumPy loaded", crew, bring_up, 1.0
+                bring_up = iter([self._bring_up(count, start, "numpy")])
+                yield f"{count} workers, NumPy loaded", count, bring_up, 1.0
 
-    def _crew(self, crew: int, start: float) -> Iterator[Item]:
-        yield self._bring_up(crew, start, "bare")
-        if crew == max(self._sizes.crews):
+    def _bring_up_items(self, count: int, start: float) -> Iterator[Item]:
+        yield self._bring_up(count, start, "bare")
+        if count == max(self._sizes.worker_counts):
             farm = "tasks:native_tasks" if self._native else "tasks:tasks"
             count, sleep = self._sizes.short_tasks
             many = self._sizes.null_tasks
@@ -276,13 +276,13 @@ class _Engine:
                 yield self._item(
                     "tasks_100", farm, parameters={"tasks": kind},
                     arguments={"count": tasks, "seconds": seconds},
-                    seconds=0.5 + tasks * max(seconds / crew, self._slowness / 5000),
+                    seconds=0.5 + tasks * max(seconds / count, self._slowness / 5000),
                 )  # fmt: skip
 
-    def _bring_up(self, crew: int, start: float, client: str) -> Item:
+    def _bring_up(self, count: int, start: float, client: str) -> Item:
         return self._item(
             "start", "tasks:native_bring_up" if self._native else "tasks:bring_up",
-            parameters={"workers": crew, "client": client},
+            parameters={"workers": count, "client": client},
             arguments={"numpy_loaded": client == "numpy"},
             seconds=start, repeatable=False,
         )  # fmt: skip
@@ -355,5 +355,5 @@ def _limits(workloads: Sequence[str], sizes: Sizes, programs: str) -> Iterator[I
                 repeats = max(5, min(1000, 100_000_000 // size))
                 yield program("loopback", "tcp", "s", size, repeats, bytes=size)
     if "start" in wanted:
-        for crew in sizes.crews:
-            yield item("fork", "limits:forking", {"workers": crew}, processes=crew)
+        for count in sizes.worker_counts:
+            yield item("fork", "limits:forking", {"workers": count}, processes=count)

@@ -12,7 +12,7 @@ from gridbench.formats import (
     times,
 )
 from gridbench.micro.record import Claim, FigureEntry, Lead, MicroFigure, Ratio, Results
-from gridbench.provisional import PROVISIONAL
+from gridbench.statistics.claims import PROVISIONAL
 
 OURS = "gridrpc"
 BEST_PEER = "best peer"
@@ -181,7 +181,7 @@ def _bound_amount(figure: MicroFigure, lead: Lead) -> str:
 
 
 def _words(figure: MicroFigure) -> tuple[str, str]:
-    """What is said of a better value, and of a worse one."""
+    """Words for a better value, and for a worse one."""
     if figure.unit in ("MB", "copies", "calls"):
         words = ("less", "more")
     elif figure.id.startswith("metg"):

@@ -106,14 +106,14 @@ class Sizes:
     """Workers that share data."""
     shared: int = 100_000_000
     """Bytes that they share."""
-    crews: tuple[int, ...] = (2, 16, 100)
+    worker_counts: tuple[int, ...] = (2, 16, 100)
     """Numbers of workers that are brought up from nothing."""
     body: str = SPIN
     """What the tasks of `work` do: see `gridbench.workload.body`."""
     body_seconds: float = 0.01
     """For how long, if it takes a time."""
     short_tasks: tuple[int, float] = (1000, 0.1)
-    """Number and seconds of tasks that sleep, for the largest crew."""
+    """Number and seconds of tasks that sleep, for the largest count."""
     null_tasks: int = 10_000
     calls: int = 1_000_000
     """Calls in one go."""

@@ -1,1 +1,1 @@
-"""What a run takes, worked out from a few parameters: tasks on their way from stage to stage."""
+"""Models that predict the time of a run from a few parameters."""

@@ -24,8 +24,17 @@ from gridbench.model.formula import (
     total,
 )
 from gridbench.model.held_out import EACH, HeldOutErrors, models_without
-from gridbench.model.kind import CaseEstimate, Fitting, ModelParameter, nobody
-from gridbench.model.spans import BEYOND, LEAST_ERROR, Span, span_of, widening
+from gridbench.model.kind import (
+    BEYOND,
+    LEAST_ERROR,
+    CaseEstimate,
+    Fitting,
+    ModelParameter,
+    Span,
+    nobody,
+    span_of,
+    widening,
+)
 
 if TYPE_CHECKING:
     from gridbench.pages.document import Document
@@ -64,7 +73,7 @@ class CostModel:
     repeats: int
     """Measurements of these cases."""
     uncounted: int
-    """Cases of which no measurement is valid: what is predicted then claims nothing."""
+    """Cases without a valid measurement: their prediction claims nothing."""
     spread: float
     """Typical difference between model and cases, as logarithm of a ratio."""
     held_out: Mapping[str, tuple[HeldOutErrors, ...]]

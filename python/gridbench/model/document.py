@@ -60,7 +60,7 @@ def pipeline_document(model: PipelineModel) -> Document:
     return _document(
         model.told,
         [
-            f"{fit.shape.told()}. Fitted to {_runs(fit)}: {_ranges(model)}. Overheads"
+            f"{fit.shape.describe()}. Fitted to {_runs(fit)}: {_ranges(model)}. Overheads"
             f" of these runs are {percent(math.expm1(fit.spread))} off, typically."
         ],
         estimates_table(fit.estimates),
@@ -115,16 +115,16 @@ def _runs(fit: PipelineFit) -> str:
 def _ranges(model: PipelineModel) -> str:
     measured = model.ranges
     parts = [
-        f"{measured.cores.told(whole)} cores",
-        f"{measured.tasks.told(whole)} tasks",
-        f"of {measured.sleep.told(duration)}",
+        f"{measured.cores.describe(whole)} cores",
+        f"{measured.tasks.describe(whole)} tasks",
+        f"of {measured.sleep.describe(duration)}",
     ]
     for span, what in (
         (measured.bytes_in, "task data"),
         (measured.bytes_shared, "shared data"),
         (measured.bytes_out, "output"),
     ):
-        parts.append(f"{span.told(size)} of {what}" if span.high else f"no {what}")
+        parts.append(f"{span.describe(size)} of {what}" if span.high else f"no {what}")
     return ", ".join([*parts, " and ".join(measured.starts) + " start"])
 
 
@@ -176,7 +176,7 @@ def cost_document(model: CostModel) -> Document:
     """All that is known of a model of costs."""
     formula = model.formula
     ranges = ", ".join(
-        f"{one.what}: {model.measured[one.name].told(one.shown)}" for one in formula.parameters
+        f"{one.what}: {model.measured[one.name].describe(one.shown)}" for one in formula.parameters
     )
     missing = [_name(model, one) for one in model.estimates if one.value is None]
     uncounted = counted(model.uncounted, formula.noun)

@@ -1,7 +1,7 @@
 """Finding an engine's terms from runs, and how well the runs determine them.
 
 Searches for each shape begin on some of the runs, at the guesses and elsewhere (least_squares.py).
-The best go on with all runs.
+The best continue with all runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gridbench.model.terms import Movement, Shape, relevant, terms_of
 _MOST_TRIED = 60
 """Runs on which a search begins, for each shape."""
 _MOST_TASKS = 40_000
-"""Of all runs that a search goes on with."""
+"""Of all runs that a search continues with."""
 _NEAR = 1.5
 """Times the cost of the best shape, up to which another may still be better on all runs."""
 MORE_STARTS = 6
@@ -46,7 +46,7 @@ class PipelineFit:
     runs: int
     """That it was fitted to."""
     known: int
-    """Runs of which these were drawn."""
+    """Number of runs from which these were drawn."""
     covariance: Floats
     """Of the logarithms of the terms, shape (terms, terms)."""
     spread: float
@@ -108,7 +108,7 @@ def _compared(
     problems: Sequence[TermSearch], count: SearchCount, more_starts: int, begin: Mapping[str, float]
 ) -> tuple[list[tuple[Shape, float]], list[tuple[TermSearch, SearchEnd]]]:
     """Shapes that the runs tell apart, with the costs of a search from the beginning, the best
-    first; and where some of the searches have ended, to go on from there."""
+    first; and where some of the searches have ended, to continue from there."""
     count.more(len(problems))
     firsts: list[tuple[TermSearch, SearchEnd]] = []
     for problem in problems:

@@ -9,7 +9,6 @@ from statistics import median
 from typing import Literal
 
 import numpy as np
-from scipy import optimize, special
 
 from gridbench.analysis.columns import Floats
 from gridbench.model.kind import ModelParameter
@@ -98,10 +97,12 @@ _STEPS = 60
 
 def least_squares(columns: Sequence[Floats], values: Floats) -> list[float]:
     """Coefficients, none below 0, for the least sum of squares of relative errors."""
+    from scipy.optimize import nnls
+
     matrix = np.stack(columns, axis=1) / values[:, None]
     # Bytes and seconds are many powers of ten apart.
     scale = np.linalg.norm(matrix, axis=0)
-    found, _ = optimize.nnls(matrix / scale, np.ones(len(values)))
+    found, _ = nnls(matrix / scale, np.ones(len(values)))
     return [float(one) for one in found / scale]
 
 
@@ -115,13 +116,15 @@ def crowded_least_squares(
     `columns` makes the columns of how many times as long each case waits, for all numbers that are
     tried at once: of shape (numbers, cases). `sharing` is how many there are in each case.
     """
+    from scipy.optimize import nnls
+
     fills = np.geomspace(1.0, float(sharing.max()), _STEPS)
     crowds = np.maximum(1.0, sharing / fills[:, None])
     made = [np.broadcast_to(column, crowds.shape) for column in columns(crowds)]
     matrices = np.stack(made, axis=2) / values[:, None]
     scales = np.linalg.norm(matrices, axis=1)
     ones = np.ones(len(values))
-    scaled = [optimize.nnls(one, ones)[0] for one in matrices / scales[:, None, :]]
+    scaled = [nnls(one, ones)[0] for one in matrices / scales[:, None, :]]
     found = np.array(scaled) / scales
     errors = (matrices @ found[:, :, None])[:, :, 0] - 1
     squares = np.square(errors).sum(axis=1)
@@ -132,8 +135,8 @@ def crowded_least_squares(
 _SPARE = 1
 """Cases that there must be beyond the number of terms."""
 _APART = 0.1
-"""Share of a cost's column that those of the other costs do not explain, from which on it is told
-apart from them. Below that, what scatters decides about it."""
+"""Share of a cost's column that those of the other costs do not explain. Below it, noise decides
+which of them has the time."""
 _DRAWS = 200
 _SURE = 0.95
 """Of what chance does."""
@@ -265,8 +268,10 @@ def _clearly_less(error: float, before: float, more: int, free: int) -> bool:
         return False
     if error == 0.0:
         return True
+    from scipy.special import fdtri
+
     ratio = (before - error) / more / (error / free)
-    return ratio > float(special.fdtri(more, free, _SURE))
+    return ratio > float(fdtri(more, free, _SURE))
 
 
 def _with_time(cases: Cases, values: Floats) -> tuple[Cases, Floats]:

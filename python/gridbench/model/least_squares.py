@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
 from gridbench.analysis.columns import Floats, Integers
 from gridbench.model.kind import SearchWatch
@@ -199,10 +198,12 @@ class TermSearch:
     ) -> SearchEnd:
         """Search from these values on, or the guesses, until the cost changes by less than this
         part of it."""
+        from scipy.optimize import least_squares
+
         start = np.array([begin.get(term.name, term.guess) for term in self._terms])
         low = np.array([term.low for term in self._terms])
         high = np.array([term.high for term in self._terms])
-        result = optimize.least_squares(
+        result = least_squares(
             lambda at: np.concatenate([self._residuals(at).ravel(), self._pull(at)]),
             np.clip(start, low * _INSIDE, high / _INSIDE) / self._guess,
             jac=lambda at: self._with_pull(at, steps),
@@ -234,6 +235,8 @@ class TermSearch:
         The larger of two: of the curvature with the spread of all residuals, and of how much the
         residuals of single runs pull, which holds also when those of one run go together.
         """
+        from scipy.special import stdtrit
+
         at = found.at
         residuals, jacobian = self._residuals(at), self._jacobian(at, _FINE) * at
         runs, unknowns = len(residuals), len(at)
@@ -250,7 +253,7 @@ class TermSearch:
         sandwich = inverse @ (pulls.T @ pulls) @ inverse * (runs / free)
         both = inverse * variance
         larger = np.sqrt(np.maximum(1.0, np.diag(sandwich) / np.diag(both)))
-        reach = _WIDER * float(special.stdtrit(free, 0.5 + _CONFIDENCE / 2))
+        reach = _WIDER * float(stdtrit(free, 0.5 + _CONFIDENCE / 2))
         return both * np.outer(larger, larger), reach
 
     def values(self, at: Floats) -> dict[str, float]:

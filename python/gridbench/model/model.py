@@ -12,10 +12,9 @@ import numpy as np
 from gridbench.analysis.columns import Floats
 from gridbench.model.fit import MORE_STARTS, PipelineFit, fit
 from gridbench.model.held_out import HeldOutRuns, RepeatSpread, held_out, repeated
-from gridbench.model.kind import CaseEstimate, Fitting, nobody
+from gridbench.model.kind import BEYOND, LEAST_ERROR, CaseEstimate, Fitting, Span, nobody, widening
 from gridbench.model.observation import Observation, Range, Situation, range_of, together
 from gridbench.model.pipeline import figures
-from gridbench.model.spans import BEYOND, LEAST_ERROR, Span, widening
 from gridbench.model.terms import Shape, case_of, parameters_of, run
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ class PipelineModel:
     @property
     def told(self) -> str:
         """Engine, machine and links."""
-        return self.fit.place.told()
+        return self.fit.place.describe()
 
     @property
     def quantity(self) -> str:

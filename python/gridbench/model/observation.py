@@ -18,14 +18,14 @@ from gridbench.analysis.summary import ideal_time, summarise
 from gridbench.errors import InputError
 from gridbench.formats import bit_rate, counted, duration, size, whole
 from gridbench.machine.judgement import DISTURBED, is_quiet
-from gridbench.model.spans import UNKNOWN, Span, span_of
+from gridbench.model.kind import UNKNOWN, Span, span_of
 from gridbench.report.source import grid_hosts, place
 from gridbench.run.recorder import RECORD, TIMELINE
 from gridbench.workload.workload import is_trace, kind_of
 
 Transport = Literal["one host", "links", "network"]
-"""Client and workers are on one host; on hosts behind links; or each on a machine of its own, of a
-network of which nothing is known."""
+"""Client and workers are on one host; on hosts behind links; or each on a machine of its own, in an
+unknown network."""
 _LEAST_OVERHEAD = 0.001
 """Seconds. Less than this counts as this, where runs are compared."""
 
@@ -93,7 +93,7 @@ class EnginePlace:
     keep_free: int | None = None
     """Bytes of such memory that it keeps for later tasks; None: any."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Engine, version, machine and links in one line."""
         if self.transport == "network":
             return f"{self.engine}: the system that made these task logs, on a network"

@@ -77,7 +77,7 @@ class MessageCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStart:
-    """How workers come up once they have been asked for, at the time their case gives."""
+    """How workers come up once they have been requested, at the time their case gives."""
 
     constant: float = 0.0
     """Seconds before the first is made; besides, for each worker, `prepare`."""
@@ -175,7 +175,7 @@ class PipelineCase:
     sleep: Floats
     """Seconds of each task, in the order of submission, shape (tasks,)."""
     ready: Floats
-    """When each worker has started, shape (workers,), seconds; or when it is asked for, in a system
+    """When each worker has started, shape (workers,), seconds; or when it is requested, in a system
     with a `WorkerStart`."""
     bytes_in: float = 0.0
     """Bytes of each task's data; so too the two below."""
@@ -228,7 +228,7 @@ class Stamps:
 
 
 TaskWatch = Callable[[int], object]
-"""Is told how many tasks have come back, many times a second; may raise to end the run."""
+"""Receives the number of results so far, many times a second; may raise to end the run."""
 Arrays = Sequence[bytearray]
 """Stamps as the native module gives them."""
 

@@ -16,11 +16,10 @@ from gridbench.model.cost_model import CostEstimate, CostModel
 from gridbench.model.fit import PipelineFit
 from gridbench.model.formula import Formula
 from gridbench.model.held_out import HeldOutErrors, HeldOutRuns, RepeatSpread
-from gridbench.model.kind import FittedModel, ModelKind, kind_named
+from gridbench.model.kind import FittedModel, ModelKind, Span, kind_named
 from gridbench.model.least_squares import TermEstimate
 from gridbench.model.model import PipelineModel
 from gridbench.model.observation import EnginePlace, Range
-from gridbench.model.spans import Span
 from gridbench.model.terms import Shape, Unit, terms_of
 from gridbench.records import RecordError, from_record
 

@@ -40,7 +40,7 @@ class Shape:
     pipe, one message after the other, from which the worker that has waited longest reads next; or
     over a network, in turn."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words."""
         start = (
             "tasks are given out when all workers have been made"

@@ -1,5 +1,4 @@
-"""The benchmark's work as compiled code, for workers that run no Python: functions of a module, and
-a program with tasks."""
+"""Built-in tasks as compiled code, for workers without Python: a module and a program."""
 
 from __future__ import annotations
 

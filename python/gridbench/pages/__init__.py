@@ -1,1 +1,1 @@
-"""What all pages of gridbench are made of: templates, tables, charts, colours and their frame."""
+"""Templates, tables, charts and colours of all HTML pages."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from gridbench.pages.table import Table
 
@@ -85,3 +85,13 @@ def figure(
     }
     shown = data if traces else None
     return Chart("figure", label, name=name, title=title, about=about, table=table, data=shown)
+
+
+T = TypeVar("T")
+
+
+def downsample(items: Sequence[T], most: int) -> list[T]:
+    """At most so many of them, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(n * (len(items) - 1) / (most - 1))] for n in range(most)]

@@ -1,6 +1,6 @@
 """Colours that mean the same on every page: of engines, of the phases of a task, of other lines.
 
-Each can be told from paper in light and in dark, at 3:1 or more, so that it is one colour in both.
+Each has a contrast of 3:1 or more to light and dark paper, so that it is one colour in both.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from gridbench.atomic_write import write_file
 from gridbench.formats import counted, size
 from gridbench.jsonl_store import Header
 from gridbench.pages.chart import Chart
-from gridbench.pages.table import Table, facts
+from gridbench.pages.table import Cell, Table, facts
 
 Medium = Literal["page", "markdown", "terminal"]
 PAGE: frozenset[Medium] = frozenset({"page"})
@@ -75,7 +75,7 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True)
 class ChartChoice:
-    """Charts of which the reader chooses one. Choices with the same label change together."""
+    """Charts; the reader chooses one. Choices with the same label change together."""
 
     label: str
     charts: Sequence[tuple[str, Chart]]
@@ -149,9 +149,9 @@ class Document:
     heading: str
     subheading: str = ""
     sentences: Sequence[str]
-    """The answer, and what else came of it."""
+    """The answer, and further results."""
     notices: Sequence[str] = ()
-    """What limits how far the answer can be trusted."""
+    """Limits of the answer."""
     summary: Sequence[Block] = ()
     """On the first screen; its first chart, or choice of charts, stands above the sentences."""
     sections: Sequence[Section] = ()
@@ -233,3 +233,66 @@ def _shown(name: str, value: Any) -> str:
     if name == "memory" and isinstance(value, int):
         return size(value)
     return value if isinstance(value, str) else json.dumps(value, default=os.fspath)
+
+
+# ---- Markdown
+
+_SIGNS = frozenset("\\`*_[]<>|&#~")
+
+
+def markdown(document: Document) -> str:
+    """A document: its sentences, caveats and tables."""
+    return "\n".join(_lines(document)).rstrip() + "\n"
+
+
+def markdown_page(document: Document) -> str:
+    """The same as a page of its own, with the heading."""
+    return f"# {escaped(document.heading)}\n\n{markdown(document)}"
+
+
+def _lines(document: Document) -> Iterator[str]:
+    for sentence in document.sentences:
+        yield from (escaped(sentence), "")
+    yield from (f"- {escaped(line)}" for line in document.notices)
+    last: Section | None = None
+    for section, block in document.blocks("markdown"):
+        if isinstance(block, TableBlock) and not block.table.rows:
+            continue
+        if section is not None and section is not last:
+            yield from ("", f"## {escaped(section.title)}")
+        last = section
+        yield ""
+        match block:
+            case Paragraph():
+                yield escaped(block.text)
+            case Bullets():
+                yield from ([f"{escaped(block.title)}:", ""] if block.title else [])
+                yield from (f"- {escaped(line)}" for line in block.lines)
+            case TableBlock():
+                yield from ([f"{escaped(block.title)}:", ""] if block.title else [])
+                yield from table_lines(block.table)
+            case StaticChart():
+                yield f"![{escaped(block.caption)}]({block.file})"
+            case Definitions():
+                yield from (f"- {escaped(term)}: {escaped(text)}" for term, text in block.terms)
+            case _:
+                raise TypeError(f"Markdown has no {type(block).__name__}")
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in " ".join(text.split()))
+
+
+def table_lines(made: Table) -> Iterator[str]:
+    """The lines of a table."""
+    yield f"| {' | '.join(map(escaped, made.head))} |"
+    sides = ("---" if not n or name in made.words else "---:" for n, name in enumerate(made.head))
+    yield f"|{'|'.join(sides)}|"
+    for _, name, cells in made.lines():
+        yield f"| {' | '.join(map(_cell, [name, *cells]))} |"
+
+
+def _cell(cell: Cell) -> str:
+    lines = "<br>".join(escaped(line) for line in cell.text.split("\n"))
+    return f"{lines} ({escaped(cell.note)})" if cell.note else lines

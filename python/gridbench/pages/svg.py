@@ -11,22 +11,24 @@ from dataclasses import dataclass
 from html import escape
 
 from gridbench.formats import scale
-from gridbench.pages.axis import axis_of
 from gridbench.pages.colours import SERIES
+from gridbench.pages.curves import axis_of
 
 WIDTH = 760
 _ROW, _BAR = 46, 16
 _LEFT, _RIGHT, _TOP = 4, 190, 8
+_MARGIN = 10  # of paper around it
 _LETTERS = 92  # of a name, in the width of the picture
 _LOGARITHMIC = 50.0
 """Bars whose lengths differ by more than this factor have no common linear scale: they become
 points on a logarithmic one."""
 _STYLE = (
     "<style>text{font:13px system-ui,'Segoe UI',Roboto,'DejaVu Sans',Arial,sans-serif;fill:#1c2430}"
-    ".soft{fill:#5b6675}.axis{stroke:#b9c1cc}.grid{stroke:#e8ebf0}.range{stroke:#1c2430}"
-    "@media(prefers-color-scheme:dark){text{fill:#e4e8ee}.soft{fill:#a3adba}.axis{stroke:#4b5665}"
-    ".grid{stroke:#2a323d}.range{stroke:#e4e8ee}}"
-    "@media print{text{fill:#000}.range{stroke:#000}}</style>"
+    ".soft{fill:#5b6675}.paper{fill:#fff}.axis{stroke:#b9c1cc}.grid{stroke:#e8ebf0}"
+    ".range{stroke:#1c2430}"
+    "@media(prefers-color-scheme:dark){text{fill:#e4e8ee}.soft{fill:#a3adba}"
+    ".paper{fill:#171c23}.axis{stroke:#6b7686}.grid{stroke:#2a323d}.range{stroke:#e4e8ee}}"
+    "@media print{text,.soft{fill:#000}.range{stroke:#000}.paper{fill:#fff}}</style>"
 )
 
 
@@ -58,9 +60,19 @@ class Mark:
     hollow: bool = False
 
 
-def bars(made: Sequence[Bar], unit: str, label: str) -> str:
-    """Horizontal bars below each other, all in one unit, each below its name. `label`: what the
-    picture shows, for those who cannot see it."""
+def bars(
+    made: Sequence[Bar],
+    unit: str,
+    label: str,
+    *,
+    reference: float | None = None,
+    paper: bool = False,
+) -> str:
+    """Horizontal bars below each other, all in one unit, each below its name.
+
+    `label`: what the picture shows, for those who cannot see it. `reference`: a value that each bar
+    is marked at. `paper`: an opaque background, for pages that choose light or dark themselves.
+    """
     most = max(bar.value for bar in made)
     least = min(bar.value for bar in made)
     shown = scale(most if most < 1000 * least else math.sqrt(most * least), unit)
@@ -101,6 +113,12 @@ def bars(made: Sequence[Bar], unit: str, label: str) -> str:
                     f'<rect x="{_LEFT}" y="{top + 20}" width="{width:.1f}" height="{_BAR}" rx="2"'
                     f" {fill}/>"
                 )
+            if reference is not None:
+                x = place(reference)
+                yield (
+                    f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{middle - 10}"'
+                    f' y2="{middle + 10}" stroke-width="2"/>'
+                )
             yield from _range(place(bar.low), place(bar.high), middle)
             text = " ".join(filter(None, [shown.text(bar.value), bar.note]))
             yield (
@@ -112,9 +130,15 @@ def bars(made: Sequence[Bar], unit: str, label: str) -> str:
                 f'<text class="soft" x="{_LEFT}" y="{_TOP + len(made) * _ROW + 10}">'
                 "logarithmic scale</text>"
             )
+        if reference is not None:
+            yield (
+                f'<text class="soft" text-anchor="middle" x="{place(reference):.1f}"'
+                f' y="{_TOP + len(made) * _ROW + 10}">{shown.text(reference)}</text>'
+            )
 
-    height = _TOP + len(made) * _ROW + (18 if logarithmic else 0)
-    return _picture(lines(), height, label)
+    last = logarithmic or reference is not None
+    height = _TOP + len(made) * _ROW + (18 if last else 0)
+    return _picture(lines(), height, label, paper=paper)
 
 
 def over_time(made: Sequence[Mark], unit: str, label: str, colour: str = SERIES[0]) -> str:
@@ -175,10 +199,16 @@ def _line(style: str, left: float, right: float, y: float) -> str:
     return f'<line class="{style}" x1="{left:.1f}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
-def _picture(lines: Iterator[str], height: float, label: str) -> str:
+def _picture(lines: Iterator[str], height: float, label: str, *, paper: bool = False) -> str:
+    margin = _MARGIN if paper else 0
+    left, wide, high = -margin, WIDTH + 2 * margin, height + 2 * margin
+    background = (
+        f'<rect class="paper" x="{left}" y="{left}" width="{wide}" height="{high}" rx="6"/>'
+        if paper
+        else ""
+    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
-        f' height="{height}" role="img" aria-label="{escape(label)}">{_STYLE}'
-        + "".join(lines)
-        + "</svg>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left} {left} {wide} {high}"'
+        f' width="{wide}" height="{high}" role="img" aria-label="{escape(label)}">'
+        f"{_STYLE}{background}" + "".join(lines) + "</svg>"
     )

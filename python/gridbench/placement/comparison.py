@@ -8,8 +8,6 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from scipy.special import stdtrit
-
 from gridbench.placement.record import PlacementCase, PlacementTotals, ServerPolicy
 from gridbench.statistics.interval import Interval
 
@@ -117,6 +115,8 @@ def geometric(values: Sequence[float], tests: int = 1) -> Interval:
     mean = statistics.fmean(logs)
     if len(logs) < 2:
         return Interval(math.exp(mean), 0.0, math.inf)
+    from scipy.special import stdtrit
+
     tail = (1 - _CONFIDENCE) / 2 / max(1, tests)
     margin = float(stdtrit(len(logs) - 1, 1 - tail)) * statistics.stdev(logs) / len(logs) ** 0.5
     return Interval(math.exp(mean), math.exp(mean - margin), math.exp(mean + margin))

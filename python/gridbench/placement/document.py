@@ -248,10 +248,10 @@ def _stale_sentences(costs: Sequence[StaleCost], settings: Sequence[PolicySettin
 
 def _notices(cases: Sequence[PlacementCase]) -> list[str]:
     found = [
-        "Simulated: transfers share links evenly and at once, functions take exactly their"
+        "Simulated: connections share links evenly and at once, functions take exactly their"
         " operations by the speed, and servers refuse no call."
     ]
-    left = [f"{one.told()}, {one.status}: {one.why}." for one in cases if one.status != "done"]
+    left = [f"{one.describe()}, {one.status}: {one.why}." for one in cases if one.status != "done"]
     more = [f"{len(left) - _NAMED:,} more were not done."] if len(left) > _NAMED else []
     return [*found, *left[:_NAMED], *more]
 

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gridbench.experiment import Bench, Experiment
-from gridbench.placement import result_kind
 from gridbench.placement.options import PlacementParameters
-from gridbench.placement.plan import PlannedCalls, planned_calls
 from gridbench.placement.record import FORM, PlacementCase, PlannedPlacementCase
+from gridbench.placement.result_kind import SIMULATED
 from gridbench.placement.scenario import OPEN_WORKLOADS, PlacementScenario
 from gridbench.placement.simulation import (
+    PlannedCalls,
     best_assignment,
     mean_bound,
+    planned_calls,
     simulate,
     total_bound,
 )
@@ -23,7 +24,7 @@ from gridbench.placement.simulation import (
 class SimulatedPlacement(Experiment[PlannedPlacementCase, PlacementCase]):
     """All cases of a scenario, with all policies and seeds."""
 
-    kind = result_kind
+    kind = SIMULATED
     form = FORM
     name = "placement"
     needs_quiet = False
@@ -71,8 +72,13 @@ class SimulatedPlacement(Experiment[PlannedPlacementCase, PlacementCase]):
             bound, best = self._batch_bound(scenario, case, plan, watch)
         else:
             bound, best = mean_bound(scenario, run.calls), False
-        return case.record(
-            status="done", totals=run.totals, bound=bound, best=best, seconds=round(took, 4)
+        return case.recorded_as(
+            PlacementCase,
+            status="done",
+            totals=run.totals,
+            bound=bound,
+            best=best,
+            seconds=round(took, 4),
         )
 
     def outcome(self, record: PlacementCase) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -136,7 +135,7 @@ class PlannedPlacementCase(PlannedCase):
     seed: int
     """Of the calls: the same seed gives all policies the same ones."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words."""
         return f"{self.setting}, {self.policy}, seed {self.seed}"
 
@@ -149,15 +148,10 @@ class PlannedPlacementCase(PlannedCase):
             f" interval {plain(self.interval)} s"
         )
 
-    def record(self, **found: Any) -> PlacementCase:
-        """Its record, with what was found."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        return PlacementCase(**{**asdict(self), "at": at, **found})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementCase(PlannedPlacementCase):
-    """What came of it."""
+    """The outcome."""
 
     at: str
     """ISO 8601."""
@@ -183,4 +177,61 @@ FORM: ResultsForm[PlacementCase] = ResultsForm(
     record=PlacementCase,
     file="placement.jsonl",
     command="gridbench placement simulate",
+)
+
+
+# ---- Real runs
+
+RealPolicy = Literal[ServerPolicy, "best assignment"]
+BEST: Literal["best assignment"] = "best assignment"
+"""Calls go to the servers that a search has found for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRealRun(PlannedCase):
+    """A policy in a round."""
+
+    policy: RealPolicy
+    repeat: int
+    """From 0."""
+
+    def describe(self) -> str:
+        """In words."""
+        return f"{self.policy}, round {self.repeat + 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealRun(PlannedRealRun):
+    """The outcome. Clients make all calls twice: first with nothing known of the servers."""
+
+    at: str
+    """ISO 8601."""
+    status: Literal["done", "failed", "skipped"]
+    why: str = ""
+    """Of one that is not done."""
+    first: float = 0.0
+    """Seconds from the first submit to the last result, when servers were not known yet."""
+    total: float = 0.0
+    """The same of the second time."""
+    simulated_first: float = 0.0
+    simulated: float = 0.0
+    """The same two of a simulation."""
+    calls: tuple[tuple[float, ...], ...] = ()
+    """Of the second time, as `PlacedCall`."""
+    load: dict[str, Any] | None = None
+    """Load by other programs."""
+
+    @property
+    def error(self) -> float:
+        """Relative error of the simulated total time."""
+        return self.simulated / self.total - 1
+
+
+REAL_FORM: ResultsForm[RealRun] = ResultsForm(
+    kind="placement run",
+    of="real placement of calls",
+    noun="run",
+    record=RealRun,
+    file="placement-run.jsonl",
+    command="gridbench placement run",
 )

@@ -258,10 +258,10 @@ class PlacementScenario:
         """All of it as texts, which results keep."""
         return {
             "scenario": self.name,
-            "servers": [_told(one) for one in self.servers],
-            "clients": [_told(one) for one in self.clients],
-            "functions": [_told(one) for one in self.functions],
-            "workload": _told(self.workload),
+            "servers": [_describe(one) for one in self.servers],
+            "clients": [_describe(one) for one in self.clients],
+            "functions": [_describe(one) for one in self.functions],
+            "workload": _describe(self.workload),
             "interval": self.interval,
         }
 
@@ -323,13 +323,13 @@ DEFAULT_SCENARIO = PlacementScenario(
 with little."""
 
 
-def _told(part: Any, prefix: str = "") -> str:
+def _describe(part: Any, prefix: str = "") -> str:
     """`name=far cores=4 link.rate=1e+08`: what is not as it is by default."""
     words = []
     for own in fields(part):
         value, name = getattr(part, own.name), f"{prefix}{own.name}"
         if isinstance(value, ServerLink):
-            words.append(_told(value, f"{name}."))
+            words.append(_describe(value, f"{name}."))
         elif isinstance(value, Mapping):
             words += [
                 f"{name}.{to}={as_given(one.rate, '')}/{one.latency}s" for to, one in value.items()

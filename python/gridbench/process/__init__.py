@@ -1,1 +1,1 @@
-"""A process of ours: how it is started, talked to, watched and ended, and what it printed."""
+"""Child processes: start, messages, output, time limit and end."""

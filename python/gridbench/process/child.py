@@ -19,10 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
-from gridbench.process.children import PYTHON, AdoptedProcess, ChildProcess, PythonLaunch
+from gridbench.process.children import PYTHON, AdoptedProcess, ChildProcess, Leftovers, PythonLaunch
 from gridbench.process.copying import PID
 from gridbench.process.inside import LineChannel, ObjectChannel
-from gridbench.process.leftovers import Leftovers
 
 _WIDTH = 300  # characters of a line that are shown
 

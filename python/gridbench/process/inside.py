@@ -43,7 +43,7 @@ def serve(descriptor: str, *, unwinds: bool = False) -> int:
     """The socket to who has started this process; when that one is gone, this process ends. It has
     room for as many open files as a user's script.
 
-    It is ended with all that descends from it. One that `unwinds` is told so by SIGTERM before, to
+    It is ended with all that descends from it. One that `unwinds` gets SIGTERM before, to
     take down what it has made. Another process looks out for it, which is no child of this one. A
     thread would be measured as well: grids do not fork clients that have threads.
     """
@@ -62,7 +62,7 @@ def serve(descriptor: str, *, unwinds: bool = False) -> int:
 
 def end_now(process: int | None = None) -> None:
     """End a process, this one by default, at once, with all that descends from it."""
-    from gridbench.process.leftovers import end_descendants_of
+    from gridbench.process.children import end_descendants_of
 
     process = process or os.getpid()
     end_descendants_of(process)

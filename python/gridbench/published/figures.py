@@ -22,7 +22,7 @@ BINARY, DECIMAL = 1024, 1000
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A number as it stands in a table: what was rounded off is not known."""
+    """A number as it is in a table: what was rounded off is not known."""
 
     text: str
 
@@ -73,7 +73,7 @@ def table(name: str) -> tuple[Row, ...]:
 
 
 def figure_in_text(key: str, system: str = "") -> Row:
-    """The row of a figure that stands in the sources' text."""
+    """The row of a figure in the sources' text."""
     return next(r for r in table("text") if r["key"] == key and r["system"] in (system, ""))
 
 

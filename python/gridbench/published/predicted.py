@@ -170,7 +170,7 @@ def ninfg_checks() -> PredictedTable:
         "Ninf-G: what else is published, by the same model",
         "Totals without start-up (5.4.2); starts of the last core with shared data (5.5.1-1); mean "
         "Start - Queue of the last 100 tasks (5.5.4-4), and their return (5.5.2); time in which "
-        "100 results come back (5.5.5-2), of which those of 0 KB and 10 MB are parameters: what "
+        "100 results come back (5.5.5-2); those of 0 KB and 10 MB are parameters: what "
         "the client itself does for a result, and for each of its bytes.",
         (
             *_without_start_up(profile),

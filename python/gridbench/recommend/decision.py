@@ -17,16 +17,16 @@ from gridbench.advise.advice import Advice, advise
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel, model_of
+from gridbench.model.model_kind import read_source
 from gridbench.model.observation import Situation
-from gridbench.model.sources import read_source
 from gridbench.recommend.evidence import Evidence
 from gridbench.result_kind import FigureName, Measure
-from gridbench.results.compare import Compared
+from gridbench.results.table import Compared
 from gridbench.statistics.claims import decided
 from gridbench.workload.body import SPIN
 
 EFFICIENT = 0.9
-"""Share of the time in which workers compute, from which on tasks are long enough."""
+"""Smallest share of the time for computing with which tasks are long enough."""
 _BLOCKS = 10
 """Tasks for each core, for this share."""
 _SHORTEST, _LONGEST = 1e-6, 1e4  # seconds of a task
@@ -134,7 +134,7 @@ class Recommendation:
         return bool((self.ranked and not self.claims) or (self.model and self.model.disturbed))
 
 
-def recommend(
+def recommendations(
     evidence: Sequence[Evidence], work: PlannedWork | None = None, cores: int | None = None
 ) -> list[Recommendation]:
     """One for each machine, in order of first measurement. `cores`: the most that may be used;

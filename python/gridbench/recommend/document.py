@@ -37,10 +37,9 @@ from gridbench.pages.document import (
 )
 from gridbench.pages.svg import Bar, Mark, bars, over_time
 from gridbench.pages.table import Column, Table, table_of
-from gridbench.provisional import provisional
 from gridbench.recommend.decision import EFFICIENT, RankedEngine, Recommendation, Trend
 from gridbench.recommend.evidence import Evidence
-from gridbench.statistics.claims import ALIKE
+from gridbench.statistics.claims import ALIKE, provisional
 
 _LONG = ((3600.0, "h"), (60.0, "min"))
 _TERMINAL: frozenset[Medium] = frozenset({"terminal"})

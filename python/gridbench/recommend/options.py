@@ -1,10 +1,15 @@
-"""The options of `gridbench recommend`. What it needs is imported when it is called."""
+"""`gridbench recommend`: reads results, decides, and writes the page in all forms."""
 
 from __future__ import annotations
 
 import math
+import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +17,13 @@ from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError
 from gridbench.printing import Printing, printing_options
 from gridbench.quantities import CORES
+
+if TYPE_CHECKING:
+    from gridbench.recommend.decision import PlannedWork
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_SECONDS = 120
+"""After which a browser is ended."""
 
 
 @click.command(
@@ -54,16 +66,14 @@ def recommend(
     """Write the one-page recommendation from any results.
 
     FOLDERs are results of run, micro, scenario, advise, sync, data or compare, of one or several
-    machines. The page says which engine to use, how large tasks should be, on how many cores, what
-    limits, how sure that is, and what it costs in core-hours. Several results of the same kind
+    machines. The page says which engine to use, how large tasks should be, on how many cores, the
+    bottleneck, how sure that is, and what it costs in core-hours. Several results of the same kind
     become a history. Nothing is measured: what is missing is named with the command that measures
     it.
 
     DIR then holds recommendation.html, recommendation.md with its pictures as SVG, and, if Chromium
     is installed, recommendation.pdf.
     """
-    from gridbench.recommend.command import planned_work, run_recommend
-
     if price is not None and (work is None or not 0 <= price < math.inf):
         raise InputError(
             "--price is the price of a core-hour of --work",
@@ -78,3 +88,89 @@ def recommend(
             printing=printing,
         )
     )
+
+
+def run_recommend(
+    sources: Sequence[Path],
+    *,
+    work: PlannedWork | None,
+    cores: int | None,
+    folder: Path | None,
+    printing: Printing,
+) -> int:
+    """Write the recommendation; the exit status. InputError for what is no folder of results."""
+    from gridbench.atomic_write import write_file
+    from gridbench.pages.document import StaticChart, markdown, write_page
+    from gridbench.pages.terminal import print_document
+    from gridbench.recommend.decision import recommendations
+    from gridbench.recommend.document import document_of, to_record
+    from gridbench.recommend.evidence import read_evidence
+    from gridbench.results_folder import default_folder, unusable
+
+    made = recommendations(read_evidence(sources), work, cores)
+    folder = folder or default_folder("recommendation")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unusable(folder, error) from None
+    page = folder / "recommendation.html"
+    document = document_of(made)
+    write_page(document, page)
+    write_file(folder / "recommendation.md", markdown(document))
+    for _, block in document.blocks("page"):
+        if isinstance(block, StaticChart):
+            write_file(folder / block.file, block.svg)
+    no_pdf = write_pdf(page, folder / "recommendation.pdf")
+    print_document(printing.tables(), document)
+    printing.document(
+        lambda: {
+            "recommendation": document.sentences[0],
+            "machines": [to_record(one) for one in made],
+            "results": folder,
+        }
+    )
+    if no_pdf:
+        printing.say(f"no PDF: {no_pdf}")
+    printing.say(f"results: {folder}")
+    return 0
+
+
+def write_pdf(page: Path, out: Path) -> str:
+    """Print a page as PDF with a browser. Why that was not possible, or nothing."""
+    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if program is None:
+        return "Chromium is not installed; run `apt-get install chromium`, or print the HTML page"
+    with tempfile.TemporaryDirectory(prefix="gridbench-browser-") as profile:
+        command = [
+            program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", "--disable-background-networking", "--disable-sync",
+            # Nothing listens there: the page can reach no network.
+            "--proxy-server=http://127.0.0.1:9", f"--user-data-dir={profile}",
+            "--no-pdf-header-footer", f"--print-to-pdf={out.resolve()}", page.resolve().as_uri(),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"{program} did not end within {_SECONDS} s; print the HTML page instead"
+    if done.returncode or not out.exists():
+        return f"{program} failed with exit status {done.returncode}; print the HTML page instead"
+    return ""
+
+
+def planned_work(work: str, price: float | None) -> PlannedWork:
+    """The work of `--work`: a time of one core, or `NxTIME`. InputError for what is none."""
+    from gridbench.advise.work import parse_time
+    from gridbench.recommend.decision import PlannedWork
+
+    count, times, each = work.lower().partition("x")
+    if not times:
+        return PlannedWork(parse_time("--work", work), None, price)
+    digits = count.strip().replace(",", "")
+    if not digits.isascii() or not digits.isdecimal() or not 0 < int(digits[:9]) <= 10_000_000:
+        raise InputError(
+            f"--work: `{count[:40]}` is no number of tasks",
+            remedy="give the time of one core, such as 100h, or tasks and their time: 5000x30s",
+        )
+    return PlannedWork(int(digits) * parse_time("--work", each), int(digits), price)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from gridbench.analysis.clocks import Offset
 from gridbench.formats import counted, duration, percent, rough
-from gridbench.provisional import is_provisional
 from gridbench.report.run_analysis import (
     BETWEEN_CLOCKS,
     RoundTotals,
@@ -18,7 +17,8 @@ from gridbench.report.run_analysis import (
     label,
     nothing_lost,
 )
-from gridbench.run.comparison import ahead
+from gridbench.run.comparison import outcome_sentence
+from gridbench.statistics.claims import is_provisional
 
 _NEGLIGIBLE = 0.005
 """Parts below this share of the cost are not worth a sentence."""
@@ -228,7 +228,7 @@ def verdict(studies: Sequence[Study]) -> str:
         )
         totals[study.run.engine] += rounds.totals
         disturbed[study.run.engine] += rounds.disturbed
-    answer = ahead(totals, disturbed)
+    answer = outcome_sentence(totals, disturbed)
     return answer if is_provisional(answer) else f"{answer}{_left_out(studies)}"
 
 

@@ -20,8 +20,8 @@ from gridbench.analysis.clocks import errors
 from gridbench.analysis.columns import Floats, seconds, succeeded, text
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.errors import InputError
-from gridbench.formats import as_given, counted, duration, percent, plain
-from gridbench.rules import Rules, Seen, named
+from gridbench.formats import as_given, counted, duration, named, percent, plain
+from gridbench.rules import Rules, Seen
 from gridbench.run.load import load_run
 from gridbench.run.recorder import LOG, runs_below
 from gridbench.statistics.claims import ENOUGH
@@ -46,7 +46,7 @@ class ReportCase:
 
     @property
     def tasks(self) -> int:
-        """That were asked for."""
+        """That were requested."""
         return int(self.record["setup"]["NTasks"])
 
     @property

@@ -20,7 +20,7 @@ from gridbench.tasklog import read_task_log
 from gridbench.workload.workload import Kind, kind_of
 
 MANY = 3
-"""So many hosts and more are told by the first and the last."""
+"""From so many hosts on, only the first and the last are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def check_results(
                 _print(console, str(place), own)
         if together:
             _print(console, "all of them", together)
-        console.print(Text(_told([*findings, *together])))
+        console.print(Text(_describe([*findings, *together])))
     return int(any(one.outcome == "broken" for one in (*findings, *together)))
 
 
@@ -131,7 +131,7 @@ def _print(console: Console, name: str, findings: Sequence[Finding]) -> None:
     console.print(table)
 
 
-def _told(findings: Sequence[Finding]) -> str:
+def _describe(findings: Sequence[Finding]) -> str:
     broken = sum(one.outcome == "broken" for one in findings)
     unknown = sum(one.outcome == "not known" for one in findings)
     if broken:

@@ -12,10 +12,17 @@ from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError, print_error
 from gridbench.formats import counted, percent
 from gridbench.printing import Printing, printing_options
-from gridbench.provisional import answer_record
 from gridbench.result_kind import kind_of, report_markdown, write_report
-from gridbench.results.compare import Compared, compared, failing, parse_share, told
-from gridbench.results.table import measures_of, write_table
+from gridbench.results.table import (
+    Compared,
+    compared,
+    describe,
+    failing,
+    measures_of,
+    parse_share,
+    write_table,
+)
+from gridbench.statistics.claims import answer_record
 
 _STANDARD_OUTPUT = Path("-")
 
@@ -34,7 +41,7 @@ def make_report(
 
     Without `out` it is report.html in the only source, a folder; of two no page is written.
     `as_scenario` is the number of the scenario that runs and logs are taken for. InputError for
-    what cannot stand in one report.
+    what cannot be in one report.
     """
     for source in sources:
         if not source.exists():
@@ -64,12 +71,12 @@ def make_report(
         _report_as_scenario(sources, as_scenario, out)
     elif found and kind_of(sources).compares:
         from gridbench.pages.document import write_page
-        from gridbench.results.compare import document_of
+        from gridbench.results.table import document_of
 
         write_page(document_of(found, *sources), out)
     else:
         write_report(sources, out)
-    _told(printing, "report", out)
+    _announce(printing, "report", out)
     printing.document(lambda: _document(out, found) | _figures(sources))
     return _status(found, tolerated)
 
@@ -79,7 +86,7 @@ def make_trace(sources: Sequence[Path], out: Path, printing: Printing) -> None:
     from gridbench.report.trace import write_trace
 
     write_trace(sources, out)
-    _told(printing, "trace", f"{out}; ui.perfetto.dev shows it")
+    _announce(printing, "trace", f"{out}; ui.perfetto.dev shows it")
     printing.document(lambda: {"trace": out})
 
 
@@ -93,22 +100,22 @@ def make_markdown(sources: Sequence[Path], out: Path, printing: Printing) -> Non
         click.echo(tables, nl=False)
         return
     write_file(out, tables)
-    _told(printing, "tables", out)
+    _announce(printing, "tables", out)
     printing.document(lambda: {"tables": out})
 
 
 def make_table(sources: Sequence[Path], out: Path, printing: Printing) -> None:
     """Write all measured values of the sources as one table. InputError as for `write_table`."""
     rows = write_table(sources, out)
-    _told(printing, "table", f"{out}, {counted(rows, 'row')}")
+    _announce(printing, "table", f"{out}, {counted(rows, 'row')}")
     printing.document(lambda: {"table": out, "rows": rows})
 
 
 def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> list[Compared]:
-    """Tell how the second differs from the first. Without anything in common nothing is told, or it
+    """Tell how the second differs from the first. Without anything in common it says nothing, or it
     is an InputError if a comparison is `needed`."""
     from gridbench.pages.terminal import print_document
-    from gridbench.results.compare import document_of
+    from gridbench.results.table import document_of
 
     try:
         first, second = map(measures_of, sources)
@@ -121,7 +128,7 @@ def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> li
     return found
 
 
-def _told(printing: Printing, what: str, where: object) -> None:
+def _announce(printing: Printing, what: str, where: object) -> None:
     """Say what was written, to people."""
     if not (printing.quiet or printing.as_json):
         click.echo(f"{what}: {where}")
@@ -129,7 +136,7 @@ def _told(printing: Printing, what: str, where: object) -> None:
 
 def _document(page: Path | None, found: Sequence[Compared]) -> dict[str, object]:
     """What `--json` prints: the page, if one was written, and each figure that both have."""
-    answer = answer_record(told(found)) if found else {}
+    answer = answer_record(describe(found)) if found else {}
     return {"page": page, **answer, "compared": [one.to_dict() for one in found]}
 
 
@@ -218,8 +225,7 @@ def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
     "--markdown",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write what the results tell, in sentences and tables, as Markdown instead; - is standard"
-    " output.",
+    help="Write the results as Markdown, in sentences and tables; - is standard output.",
 )
 @click.option(
     "--table",

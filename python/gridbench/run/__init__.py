@@ -1,1 +1,1 @@
-"""Running a workload on an engine, and keeping what was measured."""
+"""Runs of a workload on engines, and their records."""

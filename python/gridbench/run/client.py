@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridbench.engines.base import Bytes, Engine, Outcome, Task
-from gridbench.engines.python_tasks import one_line
+from gridbench.engines.functions import one_line
 from gridbench.formats import as_given
 from gridbench.run.exchange import Exchange, Returned
 from gridbench.run.journal import OK, TimelineRow
@@ -25,7 +25,7 @@ from gridbench.workload.body import SLEEP, keeps_time
 from gridbench.workload.task import DIGEST_BYTES, digests, pattern
 
 if TYPE_CHECKING:
-    from gridbench.workload.task_times import Seconds
+    from gridbench.workload.workload import Seconds
 
 
 DATA_SEED = 20
@@ -65,7 +65,7 @@ class Plan:
         )
 
     def tasks(self, data: Bytes, *, check: bool) -> Iterator[Task]:
-        """The tasks in order, made as they are asked for; with `check`, those of the checksum
+        """The tasks in order, made as they are requested; with `check`, those of the checksum
         pass, which do not sleep."""
         for tid, sleep in enumerate(self.sleeps, start=1):
             yield Task(

@@ -7,8 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gridbench.formats import counted, duration, percent, plain, spread
-from gridbench.provisional import busy_in, in_order, provisional
-from gridbench.statistics.claims import ALIKE, ENOUGH, FEWEST, apart, decided
+from gridbench.statistics.claims import (
+    ALIKE,
+    ENOUGH,
+    FEWEST,
+    apart,
+    busy_in,
+    decided,
+    in_order,
+    provisional,
+)
 from gridbench.statistics.interval import index_of_median, ratio_bounds
 
 if TYPE_CHECKING:
@@ -18,7 +26,7 @@ Totals = Mapping[str, Sequence[float]]
 """Total times of runs of the same work, seconds, by engine."""
 
 
-def ahead(totals: Totals, disturbed: Totals | None = None) -> str:
+def outcome_sentence(totals: Totals, disturbed: Totals | None = None) -> str:
     """One sentence on runs that count (`totals`), and on those that only other programs keep from
     counting (`disturbed`). Each engine has one or the other; of a single run that counts there is
     nothing to say.

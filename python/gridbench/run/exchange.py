@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gridbench.engines.base import Engine, Outcome, Task
-from gridbench.engines.python_tasks import one_line
+from gridbench.engines.functions import one_line
 
 _GLANCE = 0.1  # seconds between looks at whether to stop, while waiting for room
 _PORTION = 1000  # results taken at one time
@@ -112,7 +112,7 @@ class Exchange:
         self._stop.set()
 
     def join(self, patience: float) -> None:
-        """Wait for both threads, `patience` seconds each. An engine may block one for ever.
+        """Wait for both threads, `patience` seconds each. An engine may block one forever.
 
         Not before the engine was closed: see `_submit`.
         """

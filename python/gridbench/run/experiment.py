@@ -76,7 +76,7 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
         self._participants = {
             one.name: one for one in map(find_participant, parameters.all_engines())
         }
-        if parameters.where.grid or parameters.where.servers:
+        if parameters.where.elsewhere:
             for one in self._participants.values():
                 one.require_servers()
         else:
@@ -94,12 +94,12 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
     def prepare(self, bench: Bench) -> None:
         """Look at the servers, the engines and the folder. InputError if one cannot be used."""
         where, console = self.parameters.where, bench.console
-        if where.grid or where.servers:
+        if where.elsewhere:
             say(console, "asking the servers for their workers")
             given = ask(where.grid, where.servers, patience=where.start_timeout)
             servers = bench.stack.enter_context(limited(given, self.parameters.cores))
             for host in servers.hosts:
-                say(console, host.told())
+                say(console, host.describe())
             for one in self._participants.values():
                 one.use_servers(servers)
             self._workload = self._workload_on(servers.workers)
@@ -109,7 +109,7 @@ class RunExperiment(Experiment[PlannedRun, EngineRun]):
                 say(console, f"{name}: loading")
             self._facts[name] = one.facts(most_at_once(setup), warm=warm)
         check_body(self._workload.body, self._facts)
-        if not (where.grid or where.servers):  # their doctor looks at the memory of servers
+        if not where.elsewhere:  # their doctor looks at the memory of servers
             check_memory(setup, self._facts)
         self._old = replaceable(bench.folder, replace=self.parameters.force)
 

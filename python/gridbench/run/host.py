@@ -18,8 +18,8 @@ from typing import Any
 
 from gridbench.engines.registry import GROUP, make_engine
 from gridbench.errors import InputError
+from gridbench.process.children import Leftovers
 from gridbench.process.inside import ObjectChannel, end_now, serve
-from gridbench.process.leftovers import Leftovers
 from gridbench.run.client import GLANCE, Close, Closed, Failed, LocalClient, News, Pass, facts_of
 from gridbench.run.exchange import EngineFailure
 
@@ -33,7 +33,7 @@ class _Host:
         threading.Thread(target=self._listen, name="listen", daemon=True).start()
 
     def serve(self, point: EntryPoint, workers: int, warm: bool) -> None:
-        """Make the engine, and do what is asked for until the end."""
+        """Make the engine, and do what is requested until the end."""
         try:
             engine = make_engine(point)
         except InputError as error:

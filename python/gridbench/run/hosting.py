@@ -92,7 +92,7 @@ class HostedClient(Client):
 
     def _ask_to_close(self, patience: float) -> str:
         if self.process.poll() is not None:
-            return ""  # it has failed, which was told
+            return ""  # it has failed, which was reported
         deadline = time.monotonic() + patience
         self._child.send(Close())
         try:

@@ -21,23 +21,22 @@ from gridbench.quantities import (
     CORES,
     FLAG,
     PATH,
-    ROUNDS,
     TIME_SCALE,
     Each,
-    Texts,
     Word,
-    words,
 )
 from gridbench.schema import argument, group, option, read_parameters
 from gridbench.shared_options import (
     TIMEOUT,
     ResultsOptions,
     ServerOptions,
+    auto_rounds_option,
+    engines_option,
     experiment_options,
+    start_option,
 )
-from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
-from gridbench.workload.options import TASK_BODY, TasksOptions
+from gridbench.workload.options import TasksOptions, task_option
 
 if TYPE_CHECKING:
     from gridbench.workload.workload import Workload
@@ -49,24 +48,8 @@ ROUNDS_LIMIT = 300.0
 class TaskRunOptions:
     """How tasks run, of single runs and of scenarios."""
 
-    engines: tuple[str, ...] = option(
-        "--engine",
-        Texts("engine"),
-        metavar="NAME",
-        help="Engine to measure; may be given several times.",
-        default=(),
-        default_text=DEFAULT_ENGINES,
-        multiple=True,
-    )
-    task: str = option(
-        "--task",
-        TASK_BODY,
-        metavar="TASK",
-        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
-        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
-        default=SLEEP,
-        record="task",
-    )
+    engines: tuple[str, ...] = engines_option(DEFAULT_ENGINES)
+    task: str = task_option(record="task")
     time_scale: float | None = option(
         "--time-scale",
         TIME_SCALE,
@@ -74,21 +57,10 @@ class TaskRunOptions:
         help="Multiply the time of every task by F; 0: tasks take no time.",
         default_text="1, with --quick 0.01",
     )
-    start: Literal["cold", "warm"] = option(
-        "--start",
-        words("cold", "warm"),
-        help="Whether starting the workers counts (cold), or all have answered before t = 0"
-        " (warm).",
-        default="cold",
-        record="start",
-    )
+    start: Literal["cold", "warm"] = start_option("start")
     where: ServerOptions = group(ServerOptions)
-    rounds: int | Literal["auto"] | None = option(
-        "--rounds",
-        ROUNDS,
-        metavar="N|auto",
-        help="How often each case is measured; auto: as often as the answer takes.",
-        default_text="auto; 1 for a single engine of `run` or `scenario`",
+    rounds: int | Literal["auto"] | None = auto_rounds_option(
+        default_text="auto; 1 for a single engine of `run` or `scenario`"
     )
     limit: float | None = option(
         "--limit",
@@ -128,7 +100,7 @@ class RunParameters(TaskRunOptions):
         help="Folder for the results; it must be new or empty.",
         default_text="runs/<time>",
     )
-    force: bool = option("--force", FLAG, help="Replace what is there.", default=False)
+    force: bool = option("--force", FLAG, help="Replace existing files.", default=False)
 
     def setup(self) -> Path | None:
         """The set-up file among the words. InputError if there are two."""
@@ -145,7 +117,7 @@ class RunParameters(TaskRunOptions):
         named = (*self.engines, *(word for word in self.named if not _is_file(word)))
         for number, name in enumerate(named):
             if name in named[:number]:
-                raise InputError(f"the engine `{name}` is asked for twice", remedy="name it once")
+                raise InputError(f"the engine `{name}` is named twice", remedy="name it once")
         return named or default_engines(self.task, compare=self.setup() is None)
 
     def workload(self) -> Callable[[int], Workload]:

@@ -1,4 +1,4 @@
-"""The engines that a run has been asked for, each with where its client is."""
+"""The requested engines of a run, each with the place of its client."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The folder of a run: writes results as they arrive, so that nothing measured is lost.
 
 It holds `run.json` from the start, and `tasks.log` and the journal, which grow with every result.
-Parquet files are readable only when finished: until then rows are JSON lines in the journal, of
-which all whole ones remain, whatever kills the run. After the run `complete_run` turns the journal
+Parquet files are readable only when finished: until then rows are JSON lines in the journal, and
+all whole ones remain, whatever kills the run. After the run `complete_run` turns the journal
 into `timeline.parquet` and adds the summary. Files are replaced atomically.
 """
 
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridbench.atomic_write import replace_file
 from gridbench.errors import InputError
-from gridbench.results_folder import unusable
-from gridbench.results_lock import LOCK
+from gridbench.results_folder import LOCK, unusable
 from gridbench.run.journal import JOURNAL, TimelineRow, read_journal
 from gridbench.tasklog_writer import TaskLogHeader, TaskLogWriter
 from gridbench.workload.workload import Setup, kind_of

@@ -21,8 +21,8 @@ from gridbench.formats import as_given
 from gridbench.jsonl_store import PlannedCase
 from gridbench.machine.judgement import Watch
 from gridbench.machine.load import ClockReading
+from gridbench.process.children import Leftovers, describe
 from gridbench.process.interrupt import Interrupt
-from gridbench.process.leftovers import Leftovers, told
 from gridbench.progress import Tasks
 from gridbench.run.client import DATA_SEED, GLANCE, Client, EngineFacts, LocalClient, Plan
 from gridbench.run.exchange import EngineFailure
@@ -77,7 +77,7 @@ class PlannedRun(PlannedCase):
     round: int | None = None
     """Which of several runs of the same it is, from 1 on; None: there are no others."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The engine."""
         return self.engine
 
@@ -204,7 +204,7 @@ def run_engine(
         watch.look_after()
     ran.see(watch)
     if record["left_behind"]:
-        ran.messages.append(told(record["left_behind"]))
+        ran.messages.append(describe(record["left_behind"]))
     if interrupt.came:
         status = "interrupted"
         ran.worsen(interrupt.exit_status, "the run was interrupted")

@@ -14,7 +14,6 @@ from gridbench.analysis.scaling import JUMP, fit_line, jump, largest_good, sweet
 from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, compact_size, counted, duration, percent, whole
-from gridbench.provisional import busy_in, marked
 from gridbench.scenario.cases import (
     MEGABIT,
     ScenarioCell,
@@ -24,6 +23,7 @@ from gridbench.scenario.cases import (
     size_label,
     work_of,
 )
+from gridbench.statistics.claims import busy_in, marked
 from gridbench.statistics.interval import Interval
 
 QUESTIONS = {

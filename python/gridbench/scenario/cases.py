@@ -278,7 +278,7 @@ class TransferRates:
     ) -> Interval | None:
         """The rate of what data added to a time, if it did and if anything is so fast.
 
-        Some of what takes time without data may go on during a transfer, so the true rate lies
+        Some of what takes time without data may continue during a transfer, so the true rate lies
         between those of all the time and of what was added. Where only the latter exceeds the link,
         it does so for that reason.
         """

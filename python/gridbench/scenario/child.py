@@ -23,6 +23,7 @@ from gridbench.errors import InputError
 from gridbench.machine.load import Load
 from gridbench.process.inside import LineChannel, serve
 from gridbench.process.interrupt import Interrupt
+from gridbench.program import without_pandas
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
 from gridbench.run.machine import machine_facts, versions
@@ -112,6 +113,7 @@ def _one_line(text: str) -> str:
 
 def main(descriptor: str) -> None:
     """Carry out the order; one message for bad input."""
+    without_pandas()
     lines = LineChannel(serve(descriptor))
     try:
         answer = carry_out(from_record(CaseOrder, lines.receive()))

@@ -20,10 +20,9 @@ from gridbench.formats import (
 )
 from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import DISTURBED, disturbed_count, sentence, tolerated
-from gridbench.provisional import busy_in, provisional
 from gridbench.scenario.cases import ScenarioCell, engines_of
 from gridbench.scenario.results import CaseResult
-from gridbench.statistics.claims import ENOUGH
+from gridbench.statistics.claims import ENOUGH, busy_in, provisional
 from gridbench.workload.body import SLEEP
 from gridbench.workload.workload import Kind, kind_of
 

@@ -24,9 +24,9 @@ from gridbench.pages.document import EVERYWHERE, Document, TableBlock
 from gridbench.pages.table import Column, table_of
 from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
+from gridbench.process.children import Leftovers
 from gridbench.process.interrupt import Stopped
-from gridbench.process.leftovers import Leftovers
-from gridbench.results_lock import sole_use
+from gridbench.results_folder import exclusive_lock
 from gridbench.run.participants import find_participant
 from gridbench.scenario import result_kind
 from gridbench.scenario.grids import ScenarioCase, cases_of, write_workload
@@ -111,7 +111,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
         say(bench.console, "asking the servers for their workers")
         found = ask(own.where.grid, own.where.servers, patience=own.where.start_timeout)
         for host in found.hosts:
-            say(bench.console, host.told())
+            say(bench.console, host.describe())
         fewest = min(case.cores for cases in self.grids.values() for case in cases)
         if found.workers < fewest:
             raise InputError(
@@ -131,7 +131,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
             for number in self.grids:
                 own = self._folder(folder, number)
                 if own != folder:
-                    stack.enter_context(sole_use(own, self._console))
+                    stack.enter_context(exclusive_lock(own, self._console))
                 options = {"scenario": number, **header.options}
                 files[number] = FORM.open(own, replace(header, options=options), fresh=fresh)
                 stack.callback(files[number].close)
@@ -365,7 +365,7 @@ class ScenarioExperiment(Experiment[ScenarioItem, CaseResult]):
                     seconds += 0.0 if why else need.seconds
                     rows.append(
                         {
-                            "case": case.told(),
+                            "case": case.describe(),
                             "engine": engine,
                             "seconds": need.seconds,
                             "memory": need.memory,

@@ -28,8 +28,7 @@ from gridbench.selection import parse_selection
 from gridbench.workload.body import SLEEP
 
 if TYPE_CHECKING:
-    from gridbench.workload.task_times import Seconds
-    from gridbench.workload.workload import Setup
+    from gridbench.workload.workload import Seconds, Setup
 
 SCENARIOS = {
     1: "shared",
@@ -72,7 +71,7 @@ class ScenarioCase:
             name += f"-{what}-{exact_size(size)}" if size else ""
         return name
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The case in words."""
         parts = [
             counted(self.cores, "core"),
@@ -246,7 +245,7 @@ class TaskTimes:
 
     def draw(self, case: ScenarioCase) -> Seconds:
         """The case's times, scaled, seconds, shape (tasks,)."""
-        from gridbench.workload.task_times import draw_task_times
+        from gridbench.workload.workload import draw_task_times
 
         return self.scale * draw_task_times(case.tasks, case.sleep, self.deviation(case), self.seed)
 
@@ -256,7 +255,7 @@ def write_workload(case: ScenarioCase, times: TaskTimes, folder: Path) -> Path:
 
     Returns the set-up file. InputError if they cannot be written.
     """
-    from gridbench.workload.task_times import write_task_times
+    from gridbench.workload.workload import write_task_times
 
     path = folder / SETUP
     try:

@@ -93,7 +93,7 @@ class ScenarioParameters(TaskRunOptions):
         """Where workers are. InputError if options contradict each other."""
         from gridbench.scenario.plan import WorkerPlace
 
-        if self.where.grid or self.where.servers:
+        if self.where.elsewhere:
             if self.nodes is not None or self.link is not None:
                 raise InputError(
                     "--nodes and --link make links on this machine, where servers have no workers",

@@ -30,10 +30,10 @@ _START, _START_ELSEWHERE = 0.5, 10.0  # seconds for an engine; for one with its 
 _PER_WORKER, _PER_WORKER_ELSEWHERE = 0.01, 0.1  # seconds
 _PER_TASK = 0.001  # seconds
 _RATE = 400 * MB  # bytes per second, on one host
-_RATE_BETWEEN = 100 * MB  # the same between hosts, of which nobody has said what their network is
+_RATE_BETWEEN = 100 * MB  # the same between hosts whose network is not given
 _WORKER_MEMORY, _WORKER_MEMORY_ELSEWHERE = 8 * MB, 60 * MB
 _RESERVE = 0.08  # of the memory that is there: for the rest of the machine
-_FEWEST_WORKERS = 10  # from which the memory of one of them can be told
+_FEWEST_WORKERS = 10  # fewest that show the memory of one of them
 _ALIKE = 1.1
 """Two engines whose costs beside the tasks are within this factor are alike, and the cost of a
 single engine is known well enough."""
@@ -54,9 +54,9 @@ class ScenarioItem:
         key = ResultKey(scenario=case.scenario, case=case.key, engine=self.engine, round=self.round)
         return key.identity
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Engine and case, in words."""
-        return f"{self.engine}, {self.case.told()}"
+        return f"{self.engine}, {self.case.describe()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

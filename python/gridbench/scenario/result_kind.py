@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridbench.errors import InputError
-from gridbench.result_kind import ResultRow
+from gridbench.result_kind import ResultRow, nothing_counts
 from gridbench.scenario.results import CaseResult, folders_of_results, read_results
 
 if TYPE_CHECKING:
@@ -59,36 +59,26 @@ def rows(source: Path) -> Iterator[ResultRow]:
 
 
 def nothing_valid(source: Path) -> InputError:
-    """Why no case is valid."""
-    return InputError(
-        f"has no case that counts, and so nothing to compare: {_why_not(_results(source))}",
-        file=source,
-        remedy="run `gridbench scenario` again with the same --out, on a quiet machine: it"
-        " measures again what does not count",
+    """How many cases there are, and why they do not count."""
+    from gridbench.machine.judgement import DISTURBED
+
+    reasons = (
+        f"{DISTURBED} by other programs"
+        if one.reason_kind == DISTURBED
+        else " as ".join(filter(None, [one.status, one.reason_kind]))
+        for one in _results(source)
+    )
+    return nothing_counts(
+        source,
+        "case",
+        reasons,
+        "run `gridbench scenario` again with the same --out, on a quiet machine: it measures again"
+        " what does not count",
     )
 
 
 def _results(source: Path) -> list[CaseResult]:
     return [one for folder in folders_of_results(source) for one in read_results(folder)[1]]
-
-
-def _why_not(results: Sequence[CaseResult]) -> str:
-    """How many there are, and why they do not count: `of 3 cases, 2 disturbed, 1 failed`."""
-    from collections import Counter
-
-    from gridbench.formats import counted
-    from gridbench.machine.judgement import DISTURBED
-
-    if not results:
-        return "it holds none"
-    kinds = Counter(
-        f"{DISTURBED} by other programs"
-        if one.reason_kind == DISTURBED
-        else " as ".join(filter(None, [one.status, one.reason_kind]))
-        for one in results
-    )
-    parts = [f"{count} {kind}" for kind, count in kinds.most_common()]
-    return f"of {counted(len(results), 'case')}, {', '.join(parts)}"
 
 
 def document(sources: Sequence[Path], page: Path | None = None) -> Document:
@@ -104,9 +94,9 @@ def document(sources: Sequence[Path], page: Path | None = None) -> Document:
 
 def to_record(source: Path) -> dict[str, Any]:
     """The answer of each scenario, and all cases."""
-    from gridbench.provisional import answer_record
     from gridbench.scenario.cases import cells_of
     from gridbench.scenario.conclusions import verdict
+    from gridbench.statistics.claims import answer_record
 
     found = {folder: read_results(folder)[1] for folder in folders_of_results(source)}
     answers = {folder: verdict(cells_of(results)) for folder, results in found.items()}

@@ -1,6 +1,6 @@
 """The results of a scenario: one line per case and engine, written as soon as it is done.
 
-A folder of results holds `cases.jsonl`, of which a line is a `CaseResult`, `report.html`, and
+A folder of results holds `cases.jsonl` with a `CaseResult` in each line, `report.html`, and
 `runs/CASE/ENGINE/`, each as `gridbench run` leaves it.
 """
 

@@ -19,7 +19,7 @@ from gridbench.machine.judgement import judged, tolerated
 from gridbench.machine.load import ClockReading, Load, reading
 from gridbench.machine.processors import available_processors
 from gridbench.process.child import Child, Ended
-from gridbench.process.leftovers import Leftovers
+from gridbench.process.children import Leftovers
 from gridbench.records import RecordError, from_record
 from gridbench.run.client import EngineFacts
 from gridbench.run.machine import available_memory
@@ -142,7 +142,7 @@ class _Watch:
         self._child = child
         self._began = began
         self._limit = limit
-        self._told = 0.0  # when it was requested to end
+        self._end_requested = 0.0  # when it was requested to end
         self._all = psutil.virtual_memory().total
         self._before = self._least = available_memory()
 
@@ -153,8 +153,8 @@ class _Watch:
         if free < self._all * _NO_MEMORY:
             self.why = self.why or f"memory: it was ended at once when only {size(free)} were left"
             self._child.ask_to_end(signal.SIGKILL)
-        elif self._told:
-            if now > self._told + _PATIENCE:
+        elif self._end_requested:
+            if now > self._end_requested + _PATIENCE:
                 self._child.ask_to_end(signal.SIGKILL)
         elif stopped:
             self._end(now)
@@ -190,5 +190,5 @@ class _Watch:
         return reading(os.getpid()).load_since(self._began).at_least > tolerated()
 
     def _end(self, now: float) -> None:
-        self._told = now
+        self._end_requested = now
         self._child.ask_to_end(signal.SIGINT)

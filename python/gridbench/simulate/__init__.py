@@ -1,1 +1,1 @@
-"""Runs that nobody has made: the pipeline model of a system, with up to a million cores."""
+"""Simulated runs of modelled systems, with up to a million cores."""

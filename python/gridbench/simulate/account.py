@@ -20,7 +20,7 @@ from gridbench.simulate.systems import ASSUMPTION, Level, Pressure, System
 MOST_TASKS = 50_000
 """With more, what would be gained is not worked out: it takes several runs."""
 _BUSY = 0.8
-"""Share of the time from which on something that is busy is what limits."""
+"""Share of the time from which on something that is busy is the bottleneck."""
 _WORTH = 0.02
 """Of the total time; less is not worth a sentence."""
 
@@ -198,7 +198,7 @@ def limit(done: Simulation, busy: list[Use], gained: list[Gain]) -> str:
 
 
 def _guessed(done: Simulation, top: Use) -> str:
-    """What can be said without runs that leave things out."""
+    """Conclusions without runs that leave things out."""
     start = float(done.case.ready.max())
     if start > top.busy:
         return (
@@ -208,7 +208,7 @@ def _guessed(done: Simulation, top: Use) -> str:
 
 
 _SEEN = 0.01
-"""Share of the mean by which times have to be longer for it to be said."""
+"""Share of the mean by which times have to be longer for a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class Account:
     uses: list[Use]
     gains: list[Gain]
     limit: str
-    """What limits, in a sentence."""
+    """The bottleneck, in a sentence."""
     pressure: Pressure | None
     mean_time: float
     """Of the tasks as they were drawn."""
@@ -294,7 +294,7 @@ def account(done: Simulation, table: pa.Table, watch: TaskWatch | None = None) -
 
 
 def _drawn(work: SimulatedWorkload, mean: float) -> list[str]:
-    """That times of tasks are longer in the mean than was asked for, if they are so by design."""
+    """That times of tasks are longer in the mean than was requested, if they are so by design."""
     if work.raised() <= _SEEN * work.sleep:
         return []
     return [
@@ -312,9 +312,9 @@ def notices(system: System, cores: int) -> list[str]:
     elif cores > system.measured_cores:
         found.append(
             f"The profile's parameters were measured with up to {system.measured_cores:,} cores: "
-            f"what is said of {cores:,} is an extrapolation."
+            f"figures for {cores:,} are extrapolated."
         )
     assumed = [one.name for one in system.given if one.source.startswith(ASSUMPTION)]
     if assumed:
-        found.append(f"Assumptions, measured by nobody: {'; '.join(assumed)}.")
+        found.append(f"Assumptions, not measured: {'; '.join(assumed)}.")
     return found

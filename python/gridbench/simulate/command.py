@@ -25,7 +25,6 @@ from gridbench.results_folder import default_folder, unusable
 from gridbench.run.machine import available_memory
 from gridbench.run.recorder import make_places, replaceable
 from gridbench.simulate.account import Account, account
-from gridbench.simulate.cases import predict
 from gridbench.simulate.comparison import (
     PUBLISHED,
     FittedSystems,
@@ -42,9 +41,9 @@ from gridbench.simulate.document import (
     sweep_document,
 )
 from gridbench.simulate.options import SimulationParameters
-from gridbench.simulate.profile_file import profile_text, system_of
+from gridbench.simulate.profiles import profile_text, system_of
 from gridbench.simulate.simulation import SimulatedWorkload, simulate
-from gridbench.simulate.sweep import STDDEV_SHARE, SimulationSweep, Swept, parse_sweep
+from gridbench.simulate.sweep import STDDEV_SHARE, SimulationSweep, Swept, parse_sweep, predict
 from gridbench.simulate.systems import System
 from gridbench.simulate.timeline import table_of, write_folder
 from gridbench.workload.numbers import LONGEST_TIME
@@ -118,7 +117,7 @@ def _watched(printing: Printing, do: Callable[[Progress], int]) -> int:
 
 
 def _fitted(request: SimulationParameters) -> FittedSystems | None:
-    """What `gridbench model` has written, if that is asked for."""
+    """What `gridbench model` has written, if that is requested."""
     if not request.profile.endswith(".json"):
         return None
     return read_fitted(Path(request.profile), request.engine or DEFAULT_ENGINE)

@@ -16,11 +16,11 @@ from gridbench.errors import InputError
 from gridbench.formats import as_given, bit_rate, counted, percent
 from gridbench.model.document import term_value
 from gridbench.model.model import PipelineModel
+from gridbench.model.model_kind import read_source
 from gridbench.model.observation import EnginePlace, Situation
 from gridbench.model.pipeline import TaskWatch
 from gridbench.model.profiles import SourcedFigure
 from gridbench.model.saved import load
-from gridbench.model.sources import read_source
 from gridbench.model.terms import parameters_of
 from gridbench.published.figures import BINARY, figure_in_text, megabytes, table, tasks_of
 from gridbench.simulate.profiles import system
@@ -49,7 +49,7 @@ class FittedSystems:
         return _system(model, Situation(cores=1, sleep=np.zeros(1)))
 
     def for_run(self, place: EnginePlace, situation: Situation) -> System | None:
-        """The system in the place of a run, with its bounds; None if there is no model of it."""
+        """The system in place of a run, with its bounds; None if there is no model of it."""
         for model in self.models:
             known = model.fit.place
             if (known.transport, known.nodes, known.link_rate) == (
@@ -119,7 +119,7 @@ def _place(model: PipelineModel) -> str:
 MATTERS = 0.2
 """Share of the total from which on overhead is compared by itself."""
 Tell = Callable[[str, int], None]
-"""Is told the name of a run that begins, and its number of tasks."""
+"""Receives the name of a run that begins, and its number of tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def against_runs(
 ) -> SimulationComparison:
     """Each run on an engine in a folder of `gridbench run` or `gridbench scenario`, simulated.
 
-    The times of tasks are those that the run's timeline says were asked for. Raises InputError if
+    The times of tasks are those that the run's timeline says were requested. Raises InputError if
     the folder has no run of the engine that can serve.
     """
     source = read_source([folder])

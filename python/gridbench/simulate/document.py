@@ -21,10 +21,9 @@ from gridbench.pages.curves import Curve, Line, Place, Point, exactly
 from gridbench.pages.document import EVERYWHERE, Block, Document, Paragraph, Section, TableBlock
 from gridbench.pages.table import Cell, Column, Table, table_of
 from gridbench.simulate.account import Account
-from gridbench.simulate.cases import CasePrediction, CasePredictions
 from gridbench.simulate.comparison import SimulationComparison
 from gridbench.simulate.simulation import SimulatedWorkload
-from gridbench.simulate.sweep import Swept
+from gridbench.simulate.sweep import CasePrediction, CasePredictions, Swept
 from gridbench.simulate.systems import Level, System
 
 _SHOWN_PART = 0.0005
@@ -116,7 +115,7 @@ def _parts(one: Account) -> Table:
 
 
 def sweep_document(swept: Swept) -> Document:
-    """Totals over the value that was varied, and what limits at each value."""
+    """Totals over the value that was varied, and the bottleneck at each value."""
     first, last = swept.accounts[0], swept.accounts[-1]
     axis = swept.sweep.axis.name
     profile = table_of(
@@ -133,7 +132,7 @@ def sweep_document(swept: Swept) -> Document:
         title=f"{_KIND}: {first.system.name}",
         heading=title,
         subheading=f"{axis} varied; first: {heading(first.work)}; {links(first.system)}",
-        sentences=[_range_told(swept)],
+        sentences=[_range_text(swept)],
         notices=[
             "No run was made: these are figures of a model.",
             *(f"caution: {notice}" for notice in last.notices),
@@ -161,7 +160,7 @@ def sweep_document(swept: Swept) -> Document:
     )
 
 
-def _range_told(swept: Swept) -> str:
+def _range_text(swept: Swept) -> str:
     text, values = swept.sweep.axis.text, swept.sweep.values
     name = swept.sweep.axis.name
     first, last = swept.accounts[0], swept.accounts[-1]
@@ -183,7 +182,7 @@ def sweep_table(swept: Swept) -> Table:
             Column("ideal", lambda row: duration(row[1].ideal)),
             Column("efficiency", lambda row: percent(row[1].efficiency)),
             Column("busiest", lambda row: percent(row[1].uses[0].share) if row[1].uses else "-"),
-            Column("what limits", lambda row: row[1].limit, words=True),
+            Column("bottleneck", lambda row: row[1].limit, words=True),
         ],
         list(zip(swept.sweep.values, swept.accounts, strict=False)),
     )
@@ -229,7 +228,7 @@ def _efficiency_curve(swept: Swept) -> Curve:
     return Curve(
         id="efficiency",
         title="Efficiency and use",
-        about="Efficiency is ideal by total time. What is busy for the whole time is what limits.",
+        about="Efficiency is ideal by total time. A part that is always busy is the bottleneck.",
         x_title=swept.sweep.axis.name,
         places=_places(swept),
         y_title="share of the time",

@@ -134,7 +134,7 @@ class SimulationParameters:
         "--engine",
         TEXT,
         metavar="NAME",
-        help="Which engine's model to take from a file of several, and whose runs with --against.",
+        help="Engine whose model, or with --against whose runs, to use.",
         default_text=f"{DEFAULT_ENGINE}; with --case all of the file",
     )
     out: Path | None = option(
@@ -143,7 +143,7 @@ class SimulationParameters:
         metavar="DIR",
         help="Write timeline, log and report there, or the page of a sweep.",
     )
-    force: bool = option("--force", FLAG, help="Replace what is there.", default=False)
+    force: bool = option("--force", FLAG, help="Replace existing files.", default=False)
     show: bool = option(
         "--show", FLAG, help="Print the profile as a file, and exit.", default=False
     )
@@ -174,8 +174,8 @@ def simulate(*, given: dict[str, Any], printing: Printing) -> None:
     """Simulate a workload on a system that is not here, old or new, with up to a million cores.
 
     Tasks go through the same model of a run as in `gridbench published`: client, links, perhaps a
-    manager, workers. The output has the total time, where it goes, what was busy, and what limits
-    it. Write sizes as 10KB or 1MB (1,024 KB), rates as 100mbit or 1gbit, and times as 30, 200ms or
+    manager, workers. The output has the total time, where it goes, and the bottleneck.
+    Write sizes as 10KB or 1MB (1,024 KB), rates as 100mbit or 1gbit, and times as 30, 200ms or
     5min, as for all commands.
 
     DIR then holds run.json, timeline.parquet, tasks.log and report.html, as after `gridbench run`.

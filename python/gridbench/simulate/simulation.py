@@ -14,7 +14,7 @@ from gridbench.formats import as_given
 from gridbench.model.pipeline import PipelineCase, Stamps, TaskWatch, evaluate
 from gridbench.simulate.systems import Pressure, System, cautions, follow_throttled
 from gridbench.workload.numbers import LARGEST_KB, LONGEST_TIME
-from gridbench.workload.task_times import draw_task_times
+from gridbench.workload.workload import draw_task_times
 
 MOST_CORES = 1_000_000
 MOST_TASKS = 10_000_000

@@ -78,7 +78,7 @@ KINDS: dict[str, type[StartUp]] = {"waves": Waves, "batch": Batch, "one by one":
 
 
 NEAR = 0.7
-"""Share from which on a reader is told: of what the client's link gives, and of the memory with
+"""Share from which on the report warns: of what the client's link gives, and of the memory with
 which a manager begins to throttle."""
 SEEN = 0.78
 """Of the link, that tasks asked for in the run with the least of those whose manager was short of

@@ -1,1 +1,1 @@
-"""What can be said of repeated measurements: medians, intervals, ratios, and when to claim."""
+"""Statistics of repeated measurements: medians, intervals, ratios and claims."""

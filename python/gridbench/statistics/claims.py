@@ -1,4 +1,4 @@
-"""When one may be said to be ahead of another, and when enough rounds have been run."""
+"""Claims: when one is ahead of another, and when enough rounds have been run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from gridbench.formats import amount, counted, plain
 from gridbench.statistics.interval import ratio_bounds
 
 ENOUGH = 2
@@ -26,7 +27,7 @@ def excludes_equality(ratios: Sequence[float]) -> bool:
     return len(ratios) >= ENOUGH and (min(ratios) > 1 or max(ratios) < 1)
 
 
-def stands_out(ratios: Sequence[float], noise: float) -> bool:
+def exceeds_noise(ratios: Sequence[float], noise: float) -> bool:
     """Whether the ratios of undisturbed rounds say more than that the machine is noisy."""
     if not excludes_equality(ratios):
         return False
@@ -39,7 +40,7 @@ Decision = Literal["first", "second", "alike", "open"]
 
 
 def decided(first: Sequence[float], second: Sequence[float], alike: float = ALIKE) -> Decision:
-    """What the values of undisturbed rounds say, of two quantities of which less is better.
+    """What the values of undisturbed rounds say, of two quantities where less is better.
 
     One is ahead if both bounds of the ratio (see `ratio_bounds`) are on one side of 1, and they are
     `apart`: of equals that are looked at after each round, one is then said to be ahead in 1 % of
@@ -80,10 +81,10 @@ def settled(values: Sequence[float], within: float = ALIKE) -> bool:
 
 
 def undecided(values: Mapping[str, Sequence[float]], alike: float = ALIKE) -> list[str]:
-    """The names whose rounds would have to go on, until it is known which of them takes least.
+    """The names whose rounds would have to continue, until it is known which of them takes least.
 
     Of a single one: until its median is settled. Of several: the one with the least median, and all
-    of which it is open whether it is ahead of them. Nothing if all is decided.
+    others that it may not be ahead of. Nothing if all is decided.
     """
     known = {name: own for name, own in values.items() if own}
     few = [name for name, own in values.items() if len(own) < FEWEST]
@@ -98,3 +99,44 @@ def undecided(values: Mapping[str, Sequence[float]], alike: float = ALIKE) -> li
         if name != best and decided(known[best], own, alike) == "open"
     ]
     return [best, *rivals] if rivals else []
+
+
+# ---- Provisional answers
+
+PROVISIONAL = "Provisional"
+
+
+def provisional(indication: str, why: str) -> str:
+    """`Provisional: ray 1.1 s, loky 2.2 s (2 times); the machine was busy in 3 of 3 rounds.`"""
+    return f"{PROVISIONAL}: {indication.removesuffix('.')}; {why.removesuffix('.')}."
+
+
+def is_provisional(answer: str) -> bool:
+    """Whether a sentence is a provisional answer."""
+    return answer.startswith(f"{PROVISIONAL}:")
+
+
+def answer_record(answer: str) -> dict[str, object]:
+    """The answer of a command as its JSON has it."""
+    return {"verdict": answer, "provisional": is_provisional(answer)}
+
+
+def marked(sentences: Sequence[str], why: str) -> list[str]:
+    """The same sentences as one provisional answer; nothing if there are none."""
+    return [provisional(sentences[0], why), *sentences[1:]] if sentences else []
+
+
+def in_order(seconds: Mapping[str, float]) -> str:
+    """Names with their times, the shortest first, each with how many times the first it takes."""
+    names = sorted(seconds, key=lambda name: seconds[name])
+    least = seconds[names[0]]
+    parts = [f"{names[0]} {amount(least, 's')}"]
+    for name in names[1:]:
+        ratio = f" ({plain(seconds[name] / least)} times)" if least > 0 else ""
+        parts.append(f"{name} {amount(seconds[name], 's')}{ratio}")
+    return ", ".join(parts)
+
+
+def busy_in(disturbed: int, of: int, noun: str) -> str:
+    """The reason when other programs disturb: `the machine was busy in 2 of 3 rounds`."""
+    return f"the machine was busy in {disturbed:,} of {counted(of, noun)}"

@@ -29,7 +29,7 @@ class Crossing:
     several: bool = False
     """It is faster in other places, too."""
 
-    def told(self, show: Callable[[float], str]) -> str:
+    def describe(self, show: Callable[[float], str]) -> str:
         """Where it is faster: `always`, `from 12 MB`."""
         return f"{self.kind} {show(self.at)}" if self.kind in {"from", "up to"} else self.kind
 

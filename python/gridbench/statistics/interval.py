@@ -48,7 +48,7 @@ class Interval:
 def measured(values: Iterable[float], margin: float) -> Interval | None:
     """The median of repetitions, from the smallest to the largest, each certain to `margin`.
 
-    None without any known value. Of a single one only the margin is told: how repetitions would
+    None without any known value. Of a single one only the margin is known: how repetitions would
     spread is then not known.
     """
     known = [value for value in values if math.isfinite(value)]

@@ -63,9 +63,9 @@ class SyncCase:
         """Where tasks were held."""
         return self.rounds[0].start
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """`56 workers, 4k`, with the hold point unless it is the default."""
-        return self.rounds[0].told()
+        return self.rounds[0].describe()
 
     @property
     def counts(self) -> bool:

@@ -11,7 +11,7 @@ from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbance, disturbed
 from gridbench.pages.document import subheading as line_of
 from gridbench.pages.table import range_of
-from gridbench.provisional import busy_in, marked
+from gridbench.statistics.claims import busy_in, marked
 from gridbench.statistics.interval import Interval, measured
 from gridbench.sync.cases import SyncCase, counts, phases_of_all, rate_of, scaling_of
 from gridbench.sync.figures import RoundFigures, frequent_stragglers
@@ -53,7 +53,7 @@ def notices(cases: Sequence[SyncCase]) -> list[str]:
     if unknown:
         found.append(
             f"It is not known whether other programs disturbed {counted(unknown, 'round')}, as some"
-            " processes of the workers cannot be told from others."
+            " processes of the workers cannot be distinguished from others."
         )
     failed = sum(one.status == "failed" for one in rounds)
     if failed:
@@ -106,7 +106,7 @@ def bottleneck_sentences(cases: Sequence[SyncCase]) -> list[tuple[str, list[str]
     for case in cases:
         of = counted(len(case.counting), "round")
         for what, times, told in case.bottlenecks:
-            line = f"{case.told()}, {times} of {of}: {told}"
+            line = f"{case.describe()}, {times} of {of}: {told}"
             found.setdefault(_capital(what), []).append(line)
     for lines in found.values():
         more = len(lines) - _MOST_CASES

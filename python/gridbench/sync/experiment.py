@@ -21,10 +21,10 @@ from gridbench.machine.judgement import Watch
 from gridbench.printing import Printing
 from gridbench.run.machine import usable_processors
 from gridbench.schema import record_of
-from gridbench.sync import result_kind
 from gridbench.sync.figures import figures_of
 from gridbench.sync.options import SyncParameters
 from gridbench.sync.record import ERRORS, FORM, OUTPUT, PROGRAM, PlannedRound, Round, TaskRun
+from gridbench.sync.result_kind import SYNC
 from gridbench.sync.round_runner import PlannedTask, RoundOutcome, RoundRunner
 from gridbench.sync.task_group import TaskGroup, TaskOrder
 from gridbench.sync.tasks import USAGE, expand
@@ -37,7 +37,7 @@ _LEAST_FAILED = 3
 class SyncExperiment(Experiment[PlannedRound, Round]):
     """Rounds with all numbers of workers, parameters and ways to start."""
 
-    kind = result_kind
+    kind = SYNC
     form = FORM
 
     def __init__(self, parameters: SyncParameters) -> None:
@@ -106,7 +106,7 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         watch.end()
         watch.look_after()
         if told := self._refused(ran.tasks):
-            raise InputError(f"with {case.told()} no task did any work: {told}")
+            raise InputError(f"with {case.describe()} no task did any work: {told}")
         paths = _keep(case, ran, bench.folder)
         return Round(
             workers=case.workers,

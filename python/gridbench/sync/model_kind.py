@@ -105,7 +105,7 @@ def read(folders: Sequence[Path]) -> ModelSubjects:
             left_out["its workers divide a total, so that with more each does less"] += len(cases)
             continue
         for case in cases:
-            subject = (str(header.options.get("task", "")), f"{_told(case, header)}, {where}")
+            subject = (str(header.options.get("task", "")), f"{_describe(case, header)}, {where}")
             found.setdefault(subject, {}).setdefault(case.workers, []).append(case)
     return ModelSubjects(
         subjects=[
@@ -152,7 +152,7 @@ def _divides(header: Header) -> bool:
     )
 
 
-def _told(case: SyncCase, header: Header) -> str:
+def _describe(case: SyncCase, header: Header) -> str:
     task, words = header.options.get("task", ""), header.options.get("arguments") or []
     if task not in BUILT_INS or not words:
         words = [task, *words]

@@ -177,7 +177,7 @@ class SyncParameters:
 )
 @experiment_options(SyncParameters)
 @click.argument("argument_words", nargs=-1, metavar="[ARGUMENTS]...", type=click.UNPROCESSED)
-@click.option("--list", "show_tasks", is_flag=True, help="List what can be named, and exit.")
+@click.option("--list", "show_tasks", is_flag=True, help="List the choices, and exit.")
 @dry_run_option
 def sync(
     *,
@@ -227,13 +227,13 @@ def sync(
 
 
 def _look_for_own_options(task: str | None, words: Sequence[str]) -> None:
-    """InputError if an option of `sync` stands behind a built-in task; a warning behind another
+    """InputError if an option of `sync` follows a built-in task; a warning behind another
     program."""
     known = {name for parameter in sync.params for name in parameter.opts if name[:2] == "--"}
     misplaced = next((word for word in words if word.partition("=")[0] in known), None)
     if misplaced is None:
         return
-    what = f"`{misplaced}` stands behind the task, and so is an argument of `{task}`"
+    what = f"`{misplaced}` follows the task, and so is an argument of `{task}`"
     remedy = f"options of gridbench stand before it: gridbench sync {misplaced} ... {task}"
     if task in BUILT_INS and task not in _WITH_ANY_OPTION:
         raise InputError(what, remedy=remedy)

@@ -148,9 +148,9 @@ def _of_machine(hosts: tuple[HostUse, ...], parts: Sequence[_TaskPhase]) -> Mach
     half = [statistics.median(part.began for part in counting)]
     half.append(statistics.median(part.ended for part in counting))
     all_of_it = min(p.began for p in counting), max(p.ended for p in counting)
-    first = _within(hosts[0], *all_of_it)
+    first = _samples_between(hosts[0], *all_of_it)
     # Each host on a machine has its own interfaces.
-    each = [sample for host in hosts for sample in _within(host, *all_of_it)]
+    each = [sample for host in hosts for sample in _samples_between(host, *all_of_it)]
     return MachineCounters(
         hosts=hosts,
         tasks=len({part.task.worker for part in own}),
@@ -165,7 +165,7 @@ def _of_machine(hosts: tuple[HostUse, ...], parts: Sequence[_TaskPhase]) -> Mach
     )
 
 
-def _within(use: HostUse, began: float, ended: float) -> list[tuple[Sample, float]]:
+def _samples_between(use: HostUse, began: float, ended: float) -> list[tuple[Sample, float]]:
     """Samples with the share of each that lies in a time span; in a short round the whole round."""
     if not use.during:
         return [(use.whole, 1.0)] if use.whole else []

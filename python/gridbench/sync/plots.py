@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridbench.formats import counted, scale, shortened
-from gridbench.pages.chart import Chart, figure
+from gridbench.pages.chart import Chart, downsample, figure
 from gridbench.pages.colours import SERIES
 from gridbench.pages.curves import Curve, Line, Place, Point
-from gridbench.pages.downsample import evenly
 from gridbench.statistics.interval import Interval
 from gridbench.sync.cases import SyncCase, in_order, numbers_of, phases_of_all, rate_of
 from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism
@@ -174,7 +173,7 @@ def _groups(
     for case in cases:
         parts = [name(case), HOLD_POINTS[case.start] if several else ""]
         found.setdefault(", ".join(part for part in parts if part), []).append(case)
-    return evenly(list(found.items()), _MOST_LINES)
+    return downsample(list(found.items()), _MOST_LINES)
 
 
 def _of_phase(name: str, of: Callable[[PhaseFigures], float]) -> Value:
@@ -203,7 +202,7 @@ def over_time(cases: Sequence[SyncCase]) -> list[Chart]:
     steps = _steps(cases)
     if steps:
         unit = scale(max(float(one.times[-1]) for _, one in steps), "s")
-        lines = [(case.told(), one.times * unit.factor, one.running) for case, one in steps]
+        lines = [(case.describe(), one.times * unit.factor, one.running) for case, one in steps]
         charts.append(
             _step_chart(
                 "running",
@@ -222,7 +221,7 @@ def over_time(cases: Sequence[SyncCase]) -> list[Chart]:
                 "The same rounds as shares",
                 [
                     (
-                        case.told(),
+                        case.describe(),
                         (one.times - one.times[0]) / (one.times[-1] - one.times[0]) * 100,
                         one.running / max(1, len(case.shown.tasks)) * 100,
                     )
@@ -254,7 +253,7 @@ def _of_some_workers(cases: Sequence[SyncCase]) -> list[SyncCase]:
     """Cases with a few numbers of workers, the same for each hold point."""
     starts = {case.start for case in cases}
     workers = sorted({case.workers for case in cases})
-    kept = evenly(workers, _MOST_STEPPED // max(1, len(starts)))
+    kept = downsample(workers, _MOST_STEPPED // max(1, len(starts)))
     return [case for case in cases if case.workers in kept]
 
 
@@ -302,7 +301,7 @@ def _step_chart(
 ) -> Chart:
     traces = []
     for number, (told, xs, ys) in enumerate(lines):
-        kept = evenly(range(xs.size), _STEPS)
+        kept = downsample(range(xs.size), _STEPS)
         colour = SERIES[number % len(SERIES)]
         traces.append(
             {

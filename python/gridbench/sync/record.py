@@ -18,7 +18,7 @@ KEPT = 64 << 10
 """Bytes at the end of each that are kept."""
 
 PROGRAM = "<gridbench-task>"
-"""Stands in a command for the program of `gridbench.native.task_program`, whose path differs
+"""Placeholder in a command for the program of `gridbench.native.task_program`, whose path differs
 from host to host."""
 
 HoldPoint = Literal["entry", "exec"]
@@ -169,7 +169,7 @@ class PlannedRound(PlannedCase):
     """From 0."""
     start: HoldPoint = "entry"
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """`56 workers, 4k`, without the repeat."""
         parts = [counted(self.workers, "worker"), self.parameter]
         parts += [HOLD_POINTS[self.start]] if self.start == "exec" else []
@@ -177,7 +177,7 @@ class PlannedRound(PlannedCase):
 
     def named(self) -> str:
         """`56 workers, 4k, round 2`, counted from 1."""
-        return f"{self.told()}, round {self.repeat + 1}"
+        return f"{self.describe()}, round {self.repeat + 1}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.formats import amount, rounded, scale, shortened, size
-from gridbench.pages.chart import Chart, figure, names_axis, note
+from gridbench.pages.chart import Chart, downsample, figure, names_axis, note
 from gridbench.pages.colours import SERIES
-from gridbench.pages.downsample import evenly
 from gridbench.sync.cases import SyncCase
 from gridbench.sync.figures import stragglers
 from gridbench.sync.plots import INSTANT
@@ -83,7 +82,7 @@ def shown_rounds(cases: Sequence[SyncCase]) -> list[Round]:
     others = [case.shown for case in cases if case is not most]
     largest = max(len(one.tasks) for one in (most.shown, *others))
     room = max(1, min(_MOST_ROUNDS, _MOST_TASKS // max(1, largest)))
-    return [most.shown, *(evenly(others, room - 1) if room > 2 else others[: room - 1])]
+    return [most.shown, *(downsample(others, room - 1) if room > 2 else others[: room - 1])]
 
 
 def round_charts(rounds: Sequence[Round]) -> list[tuple[str, Chart]]:
@@ -157,7 +156,7 @@ def _drawn_tasks(one: Round, late: set[int]) -> list[TaskRun]:
     if len(tasks) <= _MOST_DRAWN:
         return tasks
     special = [t for t in tasks if t.worker in late or t.status != "ok"][: _MOST_DRAWN // 2]
-    picked = evenly(tasks, _MOST_DRAWN - len(special))
+    picked = downsample(tasks, _MOST_DRAWN - len(special))
     return sorted({t.worker: t for t in (*picked, *special)}.values(), key=lambda t: t.worker)
 
 

@@ -138,7 +138,7 @@ def _quiet(found: SyncResults) -> Seen:
 
 
 def _repeated(found: SyncResults) -> Seen:
-    times = [(case.told(), sum(map(counts, case.rounds))) for case in found.cases]
+    times = [(case.describe(), sum(map(counts, case.rounds))) for case in found.cases]
     return enough(times, "counting round")
 
 

@@ -1,1 +1,1 @@
-"""What is run: the set-up file, the list of task times, the data, and the body of a task."""
+"""Workload: set-up file, list of task times, data, and the body of a task."""

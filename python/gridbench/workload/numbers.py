@@ -25,7 +25,7 @@ _SHOWN = 40
 
 
 def shown(text: str) -> str:
-    """`text` as it may stand in a message: one line, printable, not long."""
+    """`text` as it may be in a message: one line, printable, not long."""
     short = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
     return "".join(c if c.isprintable() else "?" for c in short)
 

@@ -68,6 +68,20 @@ class TaskBody(Quantity[str]):
 TASK_BODY = TaskBody()
 
 
+def task_option(default: str | None = SLEEP, default_text: str = "", record: str = "") -> Any:
+    """The parameter `--task`."""
+    return option(
+        "--task",
+        TASK_BODY,
+        metavar="TASK",
+        help="What tasks do: sleep; spin, which keeps a processor busy; MODULE:FUNCTION of Python;"
+        " LIBRARY.so:FUNCTION of C; or a program, './PROGRAM ARGUMENTS'.",
+        default=default,
+        default_text=default_text,
+        record=record,
+    )
+
+
 def parse_body(text: str) -> str:
     """The body that `--task` names. InputError if it is none, or cannot be used here."""
     return TASK_BODY.parse("--task", text)
@@ -151,7 +165,7 @@ seed_option = click.option(
     default=1,
     show_default=True,
     metavar="K",
-    help="Seed of what is random: the same seed gives the same order and times.",
+    help="Random seed: the same seed gives the same order and times.",
 )
 
 
@@ -225,7 +239,7 @@ def _try(name: str, told: str, remedy: str) -> None:
     metavar="FILE",
     help="The list to write.",
 )
-@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @json_option
 def list_times(
     *, tasks: int, mean: float, stddev: str | None, seed: int, out: Path, force: bool, as_json: bool
@@ -236,7 +250,7 @@ def list_times(
     """
     from gridbench.formats import counted, duration, spread
     from gridbench.quantities import parse_stddev
-    from gridbench.workload.task_times import write_task_times
+    from gridbench.workload.workload import write_task_times
 
     seconds, share = parse_stddev("--stddev", stddev or "0")
     deviation = seconds + share * mean

@@ -1,6 +1,6 @@
 """The body of a task, for engines whose workers run Python.
 
-It stands in a module of its own that imports next to nothing, because every worker
+It is in a module of its own that imports next to nothing, because every worker
 imports it. NumPy is imported where output is made: the other parts need buffers only.
 """
 
@@ -35,7 +35,7 @@ class TaskResult(NamedTuple):
     pid: int
     host: str
     output: npt.NDArray[np.uint8] | None
-    """None if no output was asked for."""
+    """None if no output was requested."""
     begun: float = float("nan")
     """When the task was begun, before it read its data."""
     clock_error: float = float("nan")

@@ -13,11 +13,11 @@ import numpy as np
 
 from gridbench.model.pipeline import Link, PipelineCase, PipelineParameters, Stamps
 from pipeline_reference.spreading import Spreading
-from pipeline_reference.stages import Clock, Evenly, Freely, InTurn, Stage, Then, Through
+from pipeline_reference.stages import Clock, Fifo, Freely, ProcessorSharing, Stage, Then, Through
 
 
 class Run:
-    """What goes on in one evaluation. Each method is something that happens to a task or worker."""
+    """What happens in one evaluation. Each method is something that happens to a task or worker."""
 
     def __init__(self, case: PipelineCase, parameters: PipelineParameters) -> None:
         self.case = case
@@ -81,27 +81,27 @@ class Run:
         parameters = self.parameters
         self.processors: Stage = Freely(self.clock)
         if math.isfinite(parameters.processors):
-            self.processors = Evenly(self.clock, parameters.processors)
+            self.processors = ProcessorSharing(self.clock, parameters.processors)
         # With shared data a link that takes no time for tasks may take some.
         self.to_workers = self._stage(parameters.to_workers)
         if math.isfinite(parameters.shared_rate) and isinstance(self.to_workers, Through):
-            self.to_workers = InTurn(self.clock)
+            self.to_workers = Fifo(self.clock)
         self.from_workers = self._stage(parameters.from_workers)
-        self.maker = InTurn(self.clock, self.processors)
-        self.client = InTurn(self.clock, self.processors)
+        self.maker = Fifo(self.clock, self.processors)
+        self.client = Fifo(self.clock, self.processors)
         # With a manager one thread of the client submits, another takes results.
         self.collector = self.client
-        self.lock = InTurn(self.clock, self.processors) if parameters.client_lock else None
+        self.lock = Fifo(self.clock, self.processors) if parameters.client_lock else None
         if manager := parameters.manager:
-            self.collector = InTurn(self.clock, self.processors)
+            self.collector = Fifo(self.clock, self.processors)
             self.inward, self.outward = self._stage(manager.inward), self._stage(manager.outward)
 
     def _stage(self, link: Link) -> Stage:
         if link.work(1.0) == 0:
             return Through()
         if link.sharing == "evenly":
-            return Evenly(self.clock, link.at_once)
-        return InTurn(self.clock)
+            return ProcessorSharing(self.clock, link.at_once)
+        return Fifo(self.clock)
 
     def _before_start(self) -> float:
         start = self.parameters.start

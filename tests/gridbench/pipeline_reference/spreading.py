@@ -52,7 +52,7 @@ class Spreading:
             self._arrive(self._following.pop(0))
 
     def when_there(self, worker: int, then: Then, task: int) -> None:
-        """Go on with `then(task)` when the host of this worker has the data."""
+        """Continue with `then(task)` when the host of this worker has the data."""
         host = self._hosts[worker]
         if host in self._there:
             then(task)

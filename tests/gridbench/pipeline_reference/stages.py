@@ -32,7 +32,7 @@ class Clock:
         heapq.heappush(self._waiting, (time, self._number, then, which))
 
     def run(self, watch: Callable[[], None] | None = None) -> None:
-        """Go on until nothing is left to happen. `watch` is called every now and then, and may
+        """Continue until nothing is left to happen. `watch` is called every now and then, and may
         raise."""
         waiting, pop = self._waiting, heapq.heappop
         while waiting:
@@ -72,7 +72,7 @@ class Through:
         then(which)
 
 
-class InTurn:
+class Fifo:
     """One job at a time, in the order in which they come; none while there are urgent ones.
 
     `on` is the stage that does its work, for one that is itself a job among others: a thread on
@@ -114,11 +114,11 @@ class InTurn:
             on.add(work, self._finish, which)
 
 
-class Evenly:
+class ProcessorSharing:
     """All jobs at once, each at an equal share of the speed.
 
     There are `servers` of full speed, and none helps another with the same job: up to so many jobs
-    go on at full speed. A link has one, a machine as many as it has processors.
+    continue at full speed. A link has one, a machine as many as it has processors.
 
     What counts is the work that a job would have got if it had been there all the time: a job is
     done when that has grown by the job's own. So nothing has to be recomputed for each of them

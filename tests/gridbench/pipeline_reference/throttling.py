@@ -7,7 +7,7 @@ from collections import deque
 from gridbench.model.pipeline import PipelineCase, PipelineParameters
 from gridbench.simulate.systems import Level, Pressure, Throttling
 from pipeline_reference.run import Run
-from pipeline_reference.stages import InTurn
+from pipeline_reference.stages import Fifo
 
 
 class ThrottledRun(Run):
@@ -34,7 +34,7 @@ class ThrottledRun(Run):
         self.on_disk: set[int] = set()
         self.held_results: deque[int] = deque()
         super().__init__(case, parameters)
-        self.disk = InTurn(self.clock)
+        self.disk = Fifo(self.clock)
         self.writing = False
         self.disk_work = case.bytes_in / throttling.disk
 
@@ -156,7 +156,7 @@ class ThrottledRun(Run):
     # Memory is taken and given back.
 
     def hold(self, size: float) -> None:
-        """So many bytes more, or less, are held; what that allows goes on."""
+        """So many bytes more, or less, are held; what that allows continues."""
         if not size:
             return
         self.used += size
@@ -170,7 +170,7 @@ class ThrottledRun(Run):
         self.page()
 
     def resume(self) -> None:
-        """What had to wait while everything stood still goes on."""
+        """What had to wait while everything stood still continues."""
         while self.held_results:
             task = self.held_results.popleft()
             work = self.parameters.from_workers.work(self.case.bytes_out)

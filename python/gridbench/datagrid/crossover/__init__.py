@@ -2,7 +2,7 @@
 size and readers, and where that turns.
 
 What is compared. A program holds S bytes, and n tasks on n cores need all of them. Nothing else
-goes on: tasks have no input, no output, and nothing to compute.
+continues: tasks have no input, no output, and nothing to compute.
 
 - Through the compute grid: from the moment the program hands the data over until the last of n
   tasks on n workers has it, that is, has read a byte of each of its pages. The workers are there
@@ -15,7 +15,6 @@ goes on: tasks have no input, no output, and nothing to compute.
   latest end of a task. Members and clients are there already.
 - From the data grid with the data there already: the same without the loading.
 
-record.py is what is kept of a measurement, compute.py and grid.py make them, cases.py puts repeats
-together, crossing.py finds where one becomes faster, models.py what each side is predicted to take,
-answer.py brings all of it together.
+record.py is what is kept of a measurement, experiment.py makes them, answer.py puts repeats
+together and finds where one becomes faster, models.py what each side is predicted to take.
 """

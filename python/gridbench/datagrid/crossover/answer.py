@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from gridbench.atomic_write import write_file
-from gridbench.cache import kept_file
+from gridbench.atomic_write import cache_file, write_file
 from gridbench.datagrid.crossover.models import (
     ComputeModel,
     FittedSide,
@@ -159,7 +158,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class CrossoverAnswer:
-    """What came of it."""
+    """The outcome."""
 
     curves: Sequence[SharingCurve]
     compute: Mapping[str, FittedSide[ComputeModel]]
@@ -330,7 +329,7 @@ class CrossoverModels:
     grids: dict[str, SavedGridModel] = field(default_factory=dict)
 
 
-def kept_of(header: Header, answer: CrossoverAnswer, *, quiet: bool) -> CrossoverModels:
+def cached_of(header: Header, answer: CrossoverAnswer, *, quiet: bool) -> CrossoverModels:
     """What an answer tells; with `quiet` only what rests on undisturbed measurements alone."""
     now = time.time()
     compute: dict[str, SavedComputeModel] = {}
@@ -368,10 +367,10 @@ def kept_of(header: Header, answer: CrossoverAnswer, *, quiet: bool) -> Crossove
 def keep(header: Header, answer: CrossoverAnswer) -> None:
     """Keep what an answer tells, beside what is known of other engines. That it cannot be written
     is no error: nothing but time is lost."""
-    found = kept_of(header, answer, quiet=True)
+    found = cached_of(header, answer, quiet=True)
     if not found.compute and not found.grids:
         return
-    before = load_kept(found.host, found.processors)
+    before = load_cached(found.host, found.processors)
     if before is not None:
         found = replace(
             found,
@@ -385,7 +384,7 @@ def keep(header: Header, answer: CrossoverAnswer) -> None:
         write_file(path, json.dumps(record, allow_nan=False) + "\n")
 
 
-def load_kept(host: str, processors: int) -> CrossoverModels | None:
+def load_cached(host: str, processors: int) -> CrossoverModels | None:
     """What is known on a machine; None if there is nothing, or nothing that this version can
     read."""
     try:
@@ -398,4 +397,4 @@ def load_kept(host: str, processors: int) -> CrossoverModels | None:
 
 
 def _path(host: str, processors: int) -> Path:
-    return kept_file("crossover", host, str(processors))
+    return cache_file("crossover", host, str(processors))

@@ -54,7 +54,7 @@ def crossings(answer: CrossoverAnswer) -> Curve:
     lines = []
     for pair in answer.pairs:
         name = f"{pair.compute.name} or {pair.grid.name}"
-        lines.append(Line(name, _found(pair), engine=pair.compute.engine))
+        lines.append(Line(name, _crossings(pair), engine=pair.compute.engine))
         expected = [
             Point(Place(n, f"{n:,}"), exactly(one.at / MB), counts=True)
             for n, one in pair.predicted_sizes.items()
@@ -131,7 +131,7 @@ def _lines(
     return found
 
 
-def _found(pair: Pair) -> list[Point]:
+def _crossings(pair: Pair) -> list[Point]:
     return [
         Point(
             Place(n, f"{n:,}"),

@@ -27,7 +27,7 @@ class PlannedSharing(PlannedCase):
     repeat: int
     """From 0."""
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words."""
         return f"{self.engine}, {compact_size(self.bytes)} for {counted(self.readers, 'reader')}"
 
@@ -55,7 +55,7 @@ class PlannedSharing(PlannedCase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharingRecord(PlannedSharing):
-    """What came of it; seconds and bytes."""
+    """The outcome; seconds and bytes."""
 
     title: str = ""
     """The product's name, of a data grid."""
@@ -73,7 +73,7 @@ class SharingRecord(PlannedSharing):
     workers: int = 0
     """Different workers that had a task, of a compute grid."""
     with_each_task: bool = False
-    """The engine sends the data anew with each task, as it has no way to reach its workers once."""
+    """The engine sends the data with each task, as it has no way to reach its workers once."""
     object_size: int = 0
     """Bytes of the objects that the data is put in, of a data grid."""
     members: int = 0

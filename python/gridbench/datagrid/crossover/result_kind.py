@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from gridbench.datagrid.crossover.record import FORM
-from gridbench.result_kind import ResultRow, only
-
-if TYPE_CHECKING:
-    from gridbench.pages.document import Document
-
-title = "gridbench data crossover"
-model: str | None = None
-rules = "gridbench.datagrid.crossover.rules"
-compares = True
-holds = FORM.holds
-nothing_valid = FORM.nothing_valid
+from gridbench.datagrid.crossover.record import FORM, SharingRecord
+from gridbench.jsonl_store import Header
+from gridbench.result_kind import RecordsKind, ResultRow
 
 
-def rows(source: Path) -> Iterator[ResultRow]:
-    """The times of each way to the data. InputError if they cannot be read."""
+def _rows(records: list[SharingRecord]) -> Iterator[ResultRow]:
+    """The times of each way to the data."""
     from gridbench.datagrid.crossover.answer import curves_of
     from gridbench.formats import counted, size
     from gridbench.machine.judgement import disturbed
 
-    for curve in curves_of(FORM.read(source)[1]):
+    for curve in curves_of(records):
         for case in curve.cases:
             for one in case.all:
                 yield ResultRow(
@@ -48,19 +37,21 @@ def rows(source: Path) -> Iterator[ResultRow]:
                 )
 
 
-def document(sources: Sequence[Path], page: Path | None = None) -> Document:
-    """The answer, tables and charts of one."""
-    del page
-    from gridbench.datagrid.crossover.document import document_of
-
-    return document_of(*FORM.read(only(sources, title)))
-
-
-def to_record(source: Path) -> dict[str, Any]:
-    """Measurements, crossings and models."""
+def _answer(header: Header, records: list[SharingRecord]) -> Mapping[str, Any]:
+    """Crossings and models."""
+    del header
     from gridbench.datagrid.crossover.answer import answer_of
     from gridbench.datagrid.crossover.document import answer_values
 
-    found = FORM.read(source)[1]
-    measurements = [asdict(one) for one in found]
-    return {"measurements": measurements, **answer_values(answer_of(found), found)}
+    return answer_values(answer_of(records), records)
+
+
+CROSSOVER = RecordsKind(
+    form=FORM,
+    title="gridbench data crossover",
+    rules="gridbench.datagrid.crossover.rules",
+    rows_of=_rows,
+    document_module="gridbench.datagrid.crossover.document",
+    record_name="measurements",
+    answer_of=_answer,
+)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from gridbench.datagrid.crossover.answer import SharingCase, SharingCurve, curves_of
 from gridbench.datagrid.crossover.record import FORM, SharingRecord
 from gridbench.formats import counted, size
-from gridbench.jsonl_store import folder_of
 from gridbench.machine.judgement import disturbed
-from gridbench.rules import Measured, Rules, Seen, broken_by, enough, recorded, undisturbed
+from gridbench.rules import (
+    Measured,
+    Rules,
+    Seen,
+    broken_by,
+    enough,
+    reader_of,
+    recorded,
+    undisturbed,
+)
 
 _Found = Measured[SharingRecord]
-
-
-def read(source: Path) -> _Found:
-    """The results in a folder. InputError if they cannot be read."""
-    header, found = FORM.read(source)
-    return Measured(folder_of(source), header, tuple(found))
 
 
 def _cases(found: _Found) -> Iterator[tuple[str, SharingCase]]:
@@ -73,4 +74,4 @@ _EACH: dict[str, Callable[[_Found], Seen]] = {
     "who measured what, where": _recorded,
 }
 
-RULES = Rules(key="crossovers", read=read, each=_EACH)
+RULES = Rules(key="crossovers", read=reader_of(FORM), each=_EACH)

@@ -1,1 +1,1 @@
-"""What is measured: each function runs in the client process of a session, and gives one point."""
+"""Measurements of the micro benchmarks: functions that run in a client and return a point."""

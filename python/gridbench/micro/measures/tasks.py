@@ -193,7 +193,7 @@ def metg(client: EngineClient, by_map: bool, chunk: Chunk, longest: float) -> Me
         elapsed = time.perf_counter() - begin
         # The clock's differences are rounded.
         if len(results) != count or min(results) < 0.99 * task:
-            raise WrongResult(f"{count} tasks did not all run for as long as they were told to")
+            raise WrongResult(f"{count} tasks did not all run for the requested time")
         tries[task] = count * task / (workers * elapsed)
         return tries[task]
 

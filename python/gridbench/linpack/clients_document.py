@@ -10,14 +10,14 @@ from typing import Any
 
 from gridbench.formats import NOTHING, Scale, counted, fixed, percent, scale, size, times
 from gridbench.jsonl_store import Header
-from gridbench.linpack.clients.paper import (
+from gridbench.linpack.paper import (
     comparison_table,
     findings,
     findings_table,
     paper_cells,
     policies_compared,
 )
-from gridbench.linpack.clients.record import (
+from gridbench.linpack.record import (
     POLICIES,
     SERVERS,
     ClientsCase,
@@ -45,7 +45,7 @@ from gridbench.pages.document import (
     TableBlock,
 )
 from gridbench.pages.table import Column, Table, table_of
-from gridbench.provisional import marked
+from gridbench.statistics.claims import marked
 from gridbench.statistics.interval import Interval
 
 _WIDE = 210
@@ -113,14 +113,14 @@ def _sentences(
             f"Findings of the paper{_STEPS[kind]}: {verdicts['yes']} confirmed,"
             f" {verdicts['no']} refuted, {verdicts['not decided']} not decided."
         )
-    found.append(_calls_told(cases))
+    found.append(_calls_text(cases))
     found += [_soak(one, growth) for one in cases if (growth := growth_of(one)) is not None]
     if cases and all(map(disturbed, cases)):
         return marked(found, "other programs disturbed all cases")
     return found
 
 
-def _calls_told(cases: Sequence[ClientsCase]) -> str:
+def _calls_text(cases: Sequence[ClientsCase]) -> str:
     all_cases = ClientsCell(cases)
     endings = {
         "with a wrong result": all_cases.ended("wrong"),
@@ -390,7 +390,7 @@ def _run_charts(cells: Sequence[ClientsCell]) -> list[tuple[str, Chart]]:
     """The first round of each case with the most clients, and then of others."""
     by_clients = sorted(cells, key=lambda cell: -cell.key[3])
     return [
-        (cell.cases[0].told(), _run_chart(cell.cases[0], f"run-{number}"))
+        (cell.cases[0].describe(), _run_chart(cell.cases[0], f"run-{number}"))
         for number, cell in enumerate(by_clients[:_MOST_CHARTS])
     ]
 
@@ -432,10 +432,10 @@ def _run_chart(case: ClientsCase, name: str) -> Chart:
             "yaxis2": {"title": {"text": "busy, %"}, "domain": [0.82, 1], "range": [0, 104]},
             "yaxis3": {"title": {"text": "load"}, "domain": [0.6, 0.78], "rangemode": "tozero"},
         },
-        label=f"Run chart: {case.told()}",
+        label=f"Run chart: {case.describe()}",
         name=name,
         title="Run chart",
-        about=f"{case.told()}{first}. A line is a call, from submit to complete.",
+        about=f"{case.describe()}{first}. A line is a call, from submit to complete.",
         height=560,
     )
 

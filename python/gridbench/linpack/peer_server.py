@@ -1,7 +1,7 @@
 """Servers of gRPC and Ray Serve that solve dense systems, beside gridrpc's.
 
-    python -m gridbench.linpack.clients.peer_server grpc SOCKET WORKERS THREADS
-    python -m gridbench.linpack.clients.peer_server ray-serve PORT WORKERS THREADS
+    python -m gridbench.linpack.peer_server grpc SOCKET WORKERS THREADS
+    python -m gridbench.linpack.peer_server ray-serve PORT WORKERS THREADS
 
 They solve as many systems at a time as they have WORKERS, each by OpenBLAS with THREADS threads.
 The body of a request is the matrix, by columns, and the right-hand side; that of a reply is the
@@ -21,6 +21,7 @@ from ctypes import CDLL, byref, c_double, c_int
 from math import isqrt
 
 LIBRARY = "libopenblas.so.0"
+"""The solver, for all clients and servers."""
 METHOD = "/linpack.Solver/dgesv"
 REPLY_END = struct.Struct("<i4xdd")
 """LAPACK's `info`, and the times at which the solver started and returned (monotonic clock)."""
@@ -91,7 +92,7 @@ def serve_ray(port: str, workers: int, threads: int) -> None:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    module = "gridbench.linpack.clients.peer_server"
+    module = "gridbench.linpack.peer_server"
     variables = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 
     class Solver:

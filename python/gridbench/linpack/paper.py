@@ -20,15 +20,15 @@ from gridbench.formats import (
     times,
     whole,
 )
-from gridbench.linpack.clients.record import (
+from gridbench.linpack.record import (
     ClientsCase,
     ClientsCell,
     CorePolicy,
     Spread,
     StepKind,
     mean_of,
+    operations,
 )
-from gridbench.linpack.record import operations
 from gridbench.machine.judgement import disturbed
 from gridbench.pages.table import Column, Table, table_of
 from gridbench.published.figures import Row, table
@@ -125,24 +125,24 @@ def findings(cases: Sequence[ClientsCase], steps: StepKind) -> list[PaperFinding
         PaperFinding(
             "With few clients, all cores for one call win.",
             few.verdict(yes=lambda r: r > 1, no=lambda r: r < ALIKE),
-            few.told("all cores", "one core", f"with up to {FEW} clients"),
+            few.describe("all cores", "one core", f"with up to {FEW} clients"),
         ),
         PaperFinding(
             "With many clients, one core for each call wins slightly.",
             many.inverse.verdict(yes=lambda r: r > 1, no=lambda r: r <= 1),
-            f"{many.inverse.told('one core', 'all cores', f'from {MANY} clients on')}"
+            f"{many.inverse.describe('one core', 'all cores', f'from {MANY} clients on')}"
             f"{own.idle(MANY)}",
         ),
         PaperFinding(
             f"The line is at {MANY} clients: for n = 1,000 and 1,400 one core is ahead there.",
             line.inverse.verdict(yes=lambda r: r > 1, no=lambda r: r <= 1),
-            line.inverse.told("one core", "all cores", f"with {MANY} clients"),
+            line.inverse.describe("one core", "all cores", f"with {MANY} clients"),
         ),
         own.under_load(),
         PaperFinding(
             "So a plain high-performance library is fine as a service.",
             many.verdict(yes=lambda r: r >= _FINE, no=lambda r: r < _FINE),
-            many.told("all cores", "one core", f"from {MANY} clients on"),
+            many.describe("all cores", "one core", f"from {MANY} clients on"),
         ),
     ]
 
@@ -194,7 +194,7 @@ class _Ratios:
                 return "no"
         return "not decided"
 
-    def told(self, first: str, second: str, where: str) -> str:
+    def describe(self, first: str, second: str, where: str) -> str:
         """`all cores / one core, with up to 4 clients: 1.31× to 1.35× in 2 rounds; paper 1.42×`."""
         shown = self.counting or self.all
         if not shown:
@@ -301,7 +301,7 @@ def comparison_table(cells: Sequence[ClientsCell]) -> Table:
         return paper.get(cell.key[1:])
 
     def relative(figure: str) -> Callable[[ClientsCell], str]:
-        def told(cell: ClientsCell) -> str:
+        def describe(cell: ClientsCell) -> str:
             _, policy, n, _ = cell.key
             theirs = of_paper(cell)
             ours = _by_one_client(cell, cells, figure)
@@ -311,18 +311,18 @@ def comparison_table(cells: Sequence[ClientsCell]) -> Table:
                 before = getattr(theirs, figure).mean / alone.mean
             return _both(ours, before, lambda value: fixed(value, 2))
 
-        return told
+        return describe
 
     def both(
         ours: Callable[[ClientsCell], float],
         theirs: Callable[[PaperCell], float],
         shown: Callable[[float], str],
     ) -> Callable[[ClientsCell], str]:
-        def told(cell: ClientsCell) -> str:
+        def describe(cell: ClientsCell) -> str:
             known = of_paper(cell)
             return _both(ours(cell), None if known is None else theirs(known), shown)
 
-        return told
+        return describe
 
     def seconds(value: float) -> str:
         return scale(value, "s").text(value)

@@ -14,12 +14,11 @@ from typing import Any, Literal
 from gridbench.errors import InputError
 from gridbench.experiment import Bench, Experiment
 from gridbench.formats import amount, counted, percent, size
-from gridbench.linpack.clients import result_kind
-from gridbench.linpack.clients.client import ClientOrder
-from gridbench.linpack.clients.observation import AuditLog, ServerSampler, with_enqueue
-from gridbench.linpack.clients.paper import call_seconds
-from gridbench.linpack.clients.record import (
-    FORM,
+from gridbench.linpack.client import ClientOrder
+from gridbench.linpack.options import ClientsParameters
+from gridbench.linpack.paper import call_seconds
+from gridbench.linpack.record import (
+    CLIENTS_FORM,
     ClientsCase,
     ClientsCell,
     CorePolicy,
@@ -28,25 +27,28 @@ from gridbench.linpack.clients.record import (
     ServedCall,
     ServerSample,
 )
-from gridbench.linpack.options import ClientsParameters
+from gridbench.linpack.result_kind import CLIENTS
 from gridbench.linpack.servers import (
+    AuditLog,
     LinpackPrograms,
     PeerServer,
+    ServerSampler,
     build_programs,
     memory_needed,
     peer_version,
     require_peer,
+    with_enqueue,
 )
 from gridbench.machine.judgement import Watch
 from gridbench.machine.processors import available_count
 from gridbench.process.child import Child, Ended, ProcessTemplate
-from gridbench.process.leftovers import Leftovers
+from gridbench.process.children import Leftovers
 from gridbench.records import from_record
 from gridbench.run.machine import available_memory
 from gridbench.schema import record_of
 from gridbench_testbed.services.gridrpc_server import GridrpcServer
 
-_CLIENT = "gridbench.linpack.clients.client"
+_CLIENT = "gridbench.linpack.client"
 _TIMEOUT = 300.0
 """Seconds after which a call without a result counts as lost."""
 _CONNECT = 60.0
@@ -78,8 +80,8 @@ class ServerLost(Exception):
 class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
     """Cases with all policies, orders and numbers of clients."""
 
-    kind = result_kind
-    form = FORM
+    kind = CLIENTS
+    form = CLIENTS_FORM
     name = "linpack-clients"
 
     def __init__(self, parameters: ClientsParameters) -> None:
@@ -141,7 +143,7 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
             return self._run(case, bench)
         except ServerLost as lost:
             assert bench.steps is not None
-            bench.steps.say(f"{case.told()}: {lost}; measuring it again with a new server")
+            bench.steps.say(f"{case.describe()}: {lost}; measuring it again with a new server")
         try:
             return replace(self._run(case, bench), restarts=1)
         except ServerLost as lost:
@@ -183,7 +185,7 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
             **asdict(case),
             at=ran.at,
             status="failed" if bad else "done",
-            why=_told(bad, len(ran.calls)),
+            why=_describe(bad, len(ran.calls)),
             step=step,
             seconds=self.parameters.duration,
             cores=available_count(),
@@ -222,7 +224,9 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
             ran = self._drive(alone, _FIRST_STEP, _ALONE, bench, probability=1.0)
             times = [call.seconds for call in ran.calls if call.ending == "ok"]
             if not times:
-                raise InputError(f"with {alone.told()} no call was answered: {ran.calls[0].why}")
+                raise InputError(
+                    f"with {alone.describe()} no call was answered: {ran.calls[0].why}"
+                )
             ratio = call_seconds(case.n) / statistics.median(times)
             self._step[case.n] = own.step / ratio
         return self._step[case.n]
@@ -322,7 +326,7 @@ class ClientsExperiment(Experiment[PlannedClientsCase, ClientsCase]):
             self._server = None
 
 
-def _told(bad: Sequence[ServedCall], calls: int) -> str:
+def _describe(bad: Sequence[ServedCall], calls: int) -> str:
     """Why a case failed: `2 of 30 calls failed: the worker was lost`; empty if no call is bad."""
     if not bad:
         return ""

@@ -13,16 +13,18 @@ from gridbench.jsonl_store import Header
 from gridbench.machine.judgement import disturbed
 from gridbench.pages.document import (
     EVERYWHERE,
+    Block,
     Document,
     Section,
+    StaticChart,
     TableBlock,
     definitions,
     subheading,
 )
+from gridbench.pages.svg import Bar, bars
 from gridbench.pages.table import Column, Table, table_of
 from gridbench.placement.comparison import geometric
-from gridbench.placement.real.record import BEST, RealPolicy, RealRun
-from gridbench.placement.record import PlacedCall
+from gridbench.placement.record import BEST, PlacedCall, RealPolicy, RealRun
 from gridbench.statistics.interval import Interval
 
 WITHIN_BEST = 1.1
@@ -123,7 +125,10 @@ def document_of(header: Header, runs: Sequence[RealRun]) -> Document:
         subheading=subheading(header, str(header.options.get("scenario", ""))),
         sentences=_sentences(policies),
         notices=_notices(runs),
-        summary=[TableBlock("Policies", _policies_table(policies), media=EVERYWHERE)],
+        summary=[
+            *_chart(policies),
+            TableBlock("Policies", _policies_table(policies), media=EVERYWHERE),
+        ],
         sections=[
             Section(
                 "first",
@@ -222,12 +227,23 @@ def _notices(runs: Sequence[RealRun]) -> list[str]:
     ]
     if busy := sum(map(disturbed, runs)):
         found.append(f"Other programs disturbed {busy:,} of {counted(len(runs), 'run')}.")
-    left = [f"{one.told()}, {one.status}: {one.why}." for one in runs if one.status != "done"]
+    left = [f"{one.describe()}, {one.status}: {one.why}." for one in runs if one.status != "done"]
     more = [f"{len(left) - _NAMED:,} more were not done."] if len(left) > _NAMED else []
     return [*found, *left[:_NAMED], *more]
 
 
-# ---- Tables
+# ---- Chart and tables
+
+
+def _chart(policies: Sequence[RealPolicyRuns]) -> list[Block]:
+    ratios = [(one.policy, _drawn(one.by_best)) for one in policies if one.policy != BEST]
+    made = [
+        Bar(policy, ratio.value, ratio.low, ratio.high)
+        for policy, ratio in ratios
+        if ratio is not None
+    ]
+    caption = "Total time of each policy, by that of the best assignment"
+    return [StaticChart(bars(made, "x", caption), caption)] if made else []
 
 
 def _policies_table(policies: Sequence[RealPolicyRuns]) -> Table:
@@ -261,11 +277,11 @@ def _server_table(names: Sequence[str], policies: Sequence[RealPolicyRuns]) -> T
 
 
 def _share_of(policy: RealPolicyRuns) -> Callable[[int], str]:
-    def told(server: int) -> str:
+    def describe(server: int) -> str:
         share = policy.share(server)
         return percent(share, 0) if math.isfinite(share) else NOTHING
 
-    return told
+    return describe
 
 
 def _drawn(found: Interval | None) -> Interval | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbench.command_line import CommandWithExamples
-from gridbench.printing import json_option
+from gridbench.errors import InputError
+from gridbench.machine.processes import SERVICES, with_service
+from gridbench.printing import json_option, print_json
+from gridbench.process.interrupt import Interrupt
 from gridbench.quantities import Count
+from gridbench_testbed.daemons import Daemons
+from gridbench_testbed.services.mounts import Mounts
 
 if TYPE_CHECKING:
     from gridbench_testbed.services.gfarm import Backend
@@ -124,7 +131,6 @@ def gfarm(
     command: tuple[str, ...],
 ) -> None:
     """Start Gfarm: its metadata server gfmd, file system nodes, and mounts by gfarm2fs."""
-    from gridbench.services.command import run_service
     from gridbench_testbed.services.gfarm import Gfarm, why_not
 
     def make() -> Gfarm:
@@ -152,7 +158,6 @@ def passthrough(
     command: tuple[str, ...],
 ) -> None:
     """Mount a folder of a local disk by bindfs: what FUSE costs without a server behind it."""
-    from gridbench.services.command import run_service
     from gridbench_testbed.services.mounts import Passthrough, why_no_passthrough
 
     def make() -> Passthrough:
@@ -189,11 +194,89 @@ def redis(
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Start Redis, which keeps nothing on the disk unless it is told to."""
-    from gridbench.services.command import run_service
+    """Start Redis, which keeps nothing on the disk unless its options say so."""
     from gridbench_testbed.services.redis import Redis, why_not
 
     def make() -> Redis:
         return Redis(fsync or "", port=port or 0, directory=files_in)
 
     sys.exit(run_service("Redis", why_not(), make, as_json, command))
+
+
+# ---- Running a service
+
+_GLANCE = 0.1  # seconds between looks at whether the daemons still run
+
+
+def run_service(
+    name: str, why_not: str, make: Callable[[], Daemons], as_json: bool, command: tuple[str, ...]
+) -> int:
+    """Run a service during the command, or until Ctrl-C; the exit status. InputError if it does not
+    start, or cannot for the reason `why_not`."""
+    if why_not:
+        what, _, remedy = why_not.partition(": ")
+        raise InputError(f"{name} cannot be started: {what}", remedy=remedy)
+    with Interrupt() as interrupt:
+        try:
+            service = make()
+        except (RuntimeError, OSError) as error:
+            raise InputError(f"{name} does not start: {error}") from error
+        # What the service uses is part of what the command measures.
+        service.variables[SERVICES] = with_service()
+        with service:
+            if as_json:
+                print_json(_record(service))
+            elif not command:
+                _tell(name, service)
+            return _command(service, command, interrupt) if command else _wait(service, interrupt)
+
+
+def _record(service: Daemons) -> dict[str, object]:
+    record: dict[str, object] = {
+        "folder": service.folder,
+        "variables": service.variables,
+        "processes": service.processes,
+    }
+    if isinstance(service, Mounts):
+        record |= {"mounts": service.mounts, "directories": service.directories}
+    return record
+
+
+def _tell(name: str, service: Daemons) -> None:
+    click.echo(f"{name} is there until Ctrl-C.")
+    if isinstance(service, Mounts):
+        for mount, directory in zip(service.mounts, service.directories, strict=True):
+            click.echo(f"  mounted at {mount}, with the worker's own folder {directory.name}")
+    for variable, value in service.variables.items():
+        click.echo(f"  {variable}={value}")
+
+
+def _wait(service: Daemons, interrupt: Interrupt) -> int:
+    """Wait for Ctrl-C, the regular end."""
+    while not interrupt.came:
+        try:
+            service.check()
+        except RuntimeError as error:
+            raise InputError(str(error)) from error
+        time.sleep(_GLANCE)
+    return 0
+
+
+def _command(service: Daemons, command: tuple[str, ...], interrupt: Interrupt) -> int:
+    """Run the command; its exit status, as in a shell."""
+    try:
+        running = subprocess.Popen(command, env=service.environment)
+    except OSError as error:
+        raise InputError(f"{command[0]}: {error.strerror}") from error
+    asked = False
+    with running:
+        while running.poll() is None:
+            if interrupt.came and not asked:
+                # Ctrl-C has come to it as well, other signals to this process alone.
+                asked = True
+                running.terminate()
+            try:
+                running.wait(_GLANCE)
+            except subprocess.TimeoutExpired:
+                continue
+    return running.returncode if running.returncode >= 0 else 128 - running.returncode

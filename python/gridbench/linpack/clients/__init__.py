@@ -1,1 +1,0 @@
-"""`gridbench linpack clients`: many clients that call a Linpack server at random."""

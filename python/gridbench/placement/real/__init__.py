@@ -1,1 +1,0 @@
-"""Real runs of a scenario: servers behind links, a directory, and client programs."""

@@ -1,1 +1,0 @@
-"""Servers and file systems on this machine that a benchmark puts under load."""
