@@ -1,6 +1,6 @@
 """How Sphinx makes the documentation site: `make docs`.
 
-The sources are the Markdown files as they stand in the repository, so that the same links work
+The sources are the Markdown files as they are in the repository, so that the same links work
 here and where the repository is browsed. Nothing of the site comes from the network.
 
 Sphinx, as it reads docstrings and takes dead links for errors, and is maintained: MkDocs 1 has no
@@ -20,6 +20,7 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).parent))
 
 from interface_lexer import InterfaceLexer
+from pygments.lexers.special import TextLexer
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,16 +34,22 @@ include_patterns = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
     "SECURITY.md",
     "docs/**.md",
     "docs/**.rst",
     "examples/*/README.md",
     "crates/*/README.md",
     "python/*/README.md",
+    "datagrid/README.md",
+    "java/README.md",
+    "lisp/README.md",
 ]
-# Builds leave large folders here. Of crates and packages, Sphinx reads the README only.
+# Builds leave large folders here. Of crates, packages and libraries, Sphinx reads the README only.
 exclude_patterns = [
     ".*", "crates/*/[!R]*", "dist", "packaging", "python/*/[!R]*", "runs", "target", "tests",
+    "datagrid/[!R]*", "java/[!R]*", "lisp/[!R]*",
 ]  # fmt: skip
 
 # ---- Markdown
@@ -81,7 +88,7 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 #: Pages whose lists and tables of pages are the site's table of contents.
-_CONTENTS = ("ARCHITECTURE", "docs/README", "docs/c/README", "docs/notes/README")
+_CONTENTS = ("ARCHITECTURE", "docs/README", "docs/c/README", "docs/developers/notes/README")
 _LISTED = re.compile(
     r"^(?:- |\| )\[(?P<title>[^\]]+)\]\((?P<page>[\w./-]+)\.(?:md|rst)\)", re.MULTILINE
 )
@@ -127,6 +134,7 @@ def _read_docstring(*event: Any) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
+    app.add_lexer("csv", TextLexer)
     app.add_lexer("idl", InterfaceLexer)
     app.connect("source-read", _read)
     app.connect("autodoc-process-docstring", _read_docstring)

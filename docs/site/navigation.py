@@ -1,6 +1,6 @@
 """The table of contents beside each page, made once.
 
-The theme makes it anew for each page, which is most of the time that the site takes to build.
+The theme makes it again for each page, which is most of the time that the site takes to build.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _COMMANDS = re.compile(
     r"^(?:Start here:|Special:|Laboratory:|Help:|Commands:|  COMMAND)\n(?P<lines>(?:  .*\n)+)",
     re.MULTILINE,
 )
-#: `  run         Measure the workload of SETUP.xml.`; what it says may go on in further lines.
+#: `  run         Measure the workload of SETUP.xml.`; what it says may continue in further lines.
 _COMMAND = re.compile(r"^ {2,4}(?P<name>[\w-]+)(?:  |$)", re.MULTILINE)
 
 

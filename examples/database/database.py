@@ -127,7 +127,7 @@ def _select(statement: str, parameters: Parameters, timeout: float) -> pa.Table:
 
 
 def _begin(timeout: float) -> psycopg.Connection:
-    """Begin a transaction. Connects anew if the database has closed the connection since the last
+    """Begin a transaction. Connects again if the database has closed the connection since the last
     call."""
     global _connection
     if _connection is not None:

@@ -6,7 +6,7 @@
  * Each handle works at one task at a time and gets the next one as soon as that has ended. A task
  * that fails is given once more to the same handle; when too many have failed, all is given up.
  *
- * With a journal, results are kept as they come: when the program has been killed, it goes on with
+ * With a journal, results are kept as they come: when the program has been killed, it continues with
  * the tasks that are missing. Those that were under way run again, which pi_trial allows.
  */
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * A file that keeps the results of a task farm as they come, so that a later run of the program goes
- * on with what is missing. It knows nothing of GridRPC.
+ * A file that keeps the results of a task farm as they come, so that a later run of the program continues
+ * with what is missing. It knows nothing of GridRPC.
  *
  * A line says what it is, another one what the results depend on. Then come records of one size: the
  * number of a task, its result, and a checksum of both. A record is written as soon as its result is
@@ -24,7 +24,7 @@ struct task_journal {
     char error[2 * JOURNAL_TEXT + 256]; /* what went wrong, for people */
 };
 
-/* Is told of each result that the file has. */
+/* Called for each result in the file. */
 typedef void task_journal_take(void *context, uint64_t task, const void *result);
 
 /*

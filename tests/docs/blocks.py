@@ -19,7 +19,7 @@ class Block:
 
     page: str
     line: int
-    #: What stands behind the first fence: the language.
+    #: The text after the first fence: the language.
     kind: str
     text: str
     #: What stands between the block before, or the page's begin, and this one.
@@ -83,7 +83,7 @@ def blocks_of(page: str, text: str | None = None) -> list[Block]:
 
 
 def prose_of(page: str) -> str:
-    """What stands on a page outside of its blocks."""
+    """Text of a page outside of its blocks."""
     lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
     for block in blocks_of(page):
         # The fences go as well.

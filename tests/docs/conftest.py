@@ -1,4 +1,4 @@
-"""Somebody who reads a page, for each test anew."""
+"""Somebody who reads a page, for each test again."""
 
 from __future__ import annotations
 

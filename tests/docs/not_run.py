@@ -6,9 +6,12 @@ written by an earlier command of the page. Of targets of make it is checked that
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from blocks import blocks_of
+from blocks import ROOT, blocks_of
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_d
 _BENCH_SERVER = "takes minutes: tests/gridbench/test_bench_server.py measures less"
 _ENROLS = "the service runs until it is ended: tests/gridrpc/test_ca_enroll.py enrols users"
 _SERVER_TOML = "crates/server/src/config/tests/reference.rs reads these blocks"
+_SHARED_JOBS = "tests/gridrpc/test_slurm.py has such programs on a cluster"
 _DATABASE = "there is no such database: one of the test's own stands for it"
 _HOSTS = "there are no such hosts: crates/config/src/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
@@ -48,6 +52,7 @@ _DIRECTORY = "there are no such hosts: tests/gridrpc/test_directory.py has serve
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
 _NO_CLUSTER = "there is no such cluster: tests/gridrpc/test_slurm.py has a Slurm of its own"
+_RECORDED = "there is no such cluster: tests/gridrpc/test_schedulers.py has recorded commands"
 _NO_POOL = "there is no such pool: tests/gridrpc/test_htcondor.py has one of its own"
 
 
@@ -71,6 +76,11 @@ _DATA = "tests/gridbench/test_datagrid_run.py runs its like"
 _CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.py measures less"
 _LINPACK = "takes minutes to an hour: tests/gridbench/test_linpack_run.py measures less"
 _LINPACK_CLIENTS = "takes minutes to hours: test_linpack_clients_run.py measures less"
+_MAKES_JAVA = NotRun(
+    "compiles the library: `make test` has made it already", f"cp -r {ROOT}/java/target java/"
+)
+OCTAVE = NotRun("takes 230 MB of packages: `make test-octave` runs it")
+_ENSEMBLE = "waits for a quiet machine: tests/gridbench/test_ensemble_run.py runs shorter samples"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _TOP_SERVER = "looks until the server ends: test_server_operations.py has a server, and looks at it"
 _IN_README = "README.md shows it as well, and there it is run"
@@ -85,6 +95,19 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
             NotRun(_CALIBRATES)
         ),
+        "# NTasks=4 NNodes=2 InputFile=mine TaskDataSize=100"
+        " SharedDataSize=0 WriteDataSize=5": NotRun(
+            "a log of the reader's own: tests/gridbench/test_advise_recorded.py reads it"
+        ),
+        "gridbench advise --work-from tasks.log --cores 100 --task sleep": NotRun(_CALIBRATES),
+        "gridbench advise --work 100s --cores 100 --task sleep --within 5s": NotRun(_CALIBRATES),
+        "gridbench advise --work 100s --cores 100 --task sleep --stddev 50%": NotRun(_CALIBRATES),
+        "gridbench advise --work 100s --cores 8 --grid grid.toml --server lab": NotRun(
+            "there are no such hosts: tests/gridbench/test_advise_servers.py has some"
+        ),
+        "gridbench advise --work 10s --cores 50 --task sleep --input 20MB --try": NotRun(_TRIES),
+    },
+    "docs/advice-models.md": {
         "gridbench scenario 3 4 6 --engine gridrpc-native --time-scale 0.01"
         " --sizes 0,100KB,1MB,10MB --out runs/here": NotRun(_MINUTES),
         "gridbench model runs/here --out model.json": NotRun(
@@ -97,17 +120,6 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         " --input-per-task 1MB": NotRun(
             "what the command before has made: test_model_logs.py runs it"
         ),
-        "# NTasks=4 NNodes=2 InputFile=mine TaskDataSize=100"
-        " SharedDataSize=0 WriteDataSize=5": NotRun(
-            "a log of the reader's own: tests/gridbench/test_advise_recorded.py reads it"
-        ),
-        "gridbench advise --work-from tasks.log --cores 100 --task sleep": NotRun(_CALIBRATES),
-        "gridbench advise --work 100s --cores 100 --task sleep --within 5s": NotRun(_CALIBRATES),
-        "gridbench advise --work 100s --cores 100 --task sleep --stddev 50%": NotRun(_CALIBRATES),
-        "gridbench advise --work 100s --cores 8 --grid grid.toml --server lab": NotRun(
-            "there are no such hosts: tests/gridbench/test_advise_servers.py has some"
-        ),
-        "gridbench advise --work 10s --cores 50 --task sleep --input 20MB --try": NotRun(_TRIES),
         "make bench-advice": NotRun("takes 20 minutes"),
     },
     "docs/coming-from-ninf-g.md": {
@@ -120,14 +132,16 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench engines install --all": NotRun(_DOWNLOADS),
         "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray"
         " --engine dask --start warm": NotRun(_HAS_NO_ENGINES),
+        "gridbench engines remove ray": NotRun(
+            "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
+        ),
+    },
+    "docs/engines-clusters.md": {
         "gridbench run examples/compute/setup.xml --engine emulated-slurm"
         " --engine emulated-slurm-array --time-scale 0.1": NotRun(_BRINGS_SLURM),
         "gridbench run examples/compute/setup.xml --engine server --engine gridrpc-native"
         " --time-scale 0.1": NotRun(
             "takes minutes: tests/gridbench/test_server_engine.py runs less"
-        ),
-        "gridbench engines remove ray": NotRun(
-            "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
         ),
     },
     "docs/gridbench.md": {
@@ -175,6 +189,8 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         " examples/data/market.xml": NotRun(
             "takes minutes: tests/gridbench/test_datagrid_run.py runs smaller cases on both"
         ),
+    },
+    "docs/data-results.md": {
         "gridbench data --warm 1 --rounds 2 --out runs/now examples/data/setup.xml": NotRun(
             "the command before, with another folder", instead="cp -r runs/before runs/now"
         ),
@@ -210,13 +226,26 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             "there are no such hosts: tests/gridrpc/test_directory_etcd.py has an etcd of its own"
         ),
     },
+    "docs/java.md": {
+        "make java": _MAKES_JAVA,
+        "<dependency>": NotRun("a part of the reader's own build"),
+    },
+    "examples/java/README.md": {"make java": _MAKES_JAVA},
     "docs/directory-calls.md": {
         "import numpy as np": NotRun(_DIRECTORY),
         'with gridrpc.Grid(directory="https://directory.example.org:7713",'
         ' policy="data-locality") as grid:': NotRun(_DIRECTORY),
+        'with gridrpc.Grid(directory="https://directory.example.org:7713?trusted=true") as grid:': (
+            NotRun("there are no such hosts: test_directory_python.py has servers of its own")
+        ),
         "#include <stdio.h>": NotRun(_DIRECTORY_C),
         "GRIDRPC_DIRECTORY=https://directory.example.org:7713 ./solve": NotRun(_DIRECTORY_C),
         "error = grpc_function_handle_default(dgesv, 'lapack/dgesv')": NotRun(_DIRECTORY_C),
+    },
+    "docs/languages.md": {
+        "gridrpc server -c server.toml start": _started("server.toml"),
+        "octave-cli solve.m": OCTAVE,
+        "x is 1.000 2.000 3.000": OCTAVE,
     },
     "docs/linpack.md": {
         "T_call = T_comm + T_comp": NotRun("formulas"),
@@ -243,6 +272,27 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench linpack clients --steps both --out runs/tables": NotRun(_LINPACK_CLIENTS),
         "gridbench linpack clients --clients 64 --duration 600 --sizes 600 --steps scaled"
         " --rounds 1 --out runs/soak": NotRun(_LINPACK_CLIENTS),
+    },
+    "docs/ensemble-benchmark.md": {
+        "gridbench ensemble --processors 10,50 --time-scale 0.1 --links scaled"
+        " --out runs/ensemble": NotRun(
+            "waits for a quiet machine",
+            instead="gridbench ensemble --processors 2 --time-scale 0.01 --links scaled"
+            " --batch-systems none --accept-load --out runs/ensemble",
+        ),
+        "gridbench ensemble --layouts ume --processors 200 --ahead 0,1 --out runs/ahead": NotRun(
+            _ENSEMBLE
+        ),
+        "gridbench ensemble --processors 10,50 --requests together,one-by-one --time-scale 0.01"
+        " --out runs/start": NotRun(_ENSEMBLE),
+        "gridbench engines install dask parsl hyperqueue mpi": NotRun(_DOWNLOADS),
+        "gridbench ensemble --processors 4,8 --batch-systems none --time-scale 0.1"
+        " --out runs/engines --engines gridrpc-native,gridrpc-python,dask,parsl,hyperqueue,mpi": (
+            NotRun(_ENSEMBLE)
+        ),
+        "gridbench ensemble --layouts ume --processors 2 --model compute --module"
+        " examples/ensemble/ensemble.so --batch-systems none --out runs/model": NotRun(_ENSEMBLE),
+        "# Two clusters, each with a Slurm of its own.": NotRun(_NO_CLUSTER),
     },
     "docs/placement.md": {
         "gridbench placement run --rounds 5 --out runs/placement-run": NotRun(
@@ -297,9 +347,12 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     "docs/server.md": {
         "gridrpc server -c server.toml start": _started("server.toml"),
         "gridrpc server -c network.toml start": _started("network.toml"),
-        "gridrpc server -c roles.toml start": _started("roles.toml"),
         "gridrpc ca serve": NotRun(_ENROLS),
         "gridrpc ca token ann --group biology --address ca.example.org:7713": NotRun(_ENROLS),
+    },
+    "docs/operating-a-server.md": {
+        "gridrpc server -c server.toml start": _started("server.toml"),
+        "gridrpc server -c roles.toml start": _started("roles.toml"),
         "server lab (process 4711, version 0.1.0), up 3.2 h": NotRun("other calls"),
         '{"time":"2026-11-28T19:41:14.277664Z","event":"connect","user":"ann",'
         '"address":"192.0.2.7:37010"}': NotRun("other calls"),
@@ -347,13 +400,22 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     "docs/many-machines.md": {
         "# node1 and node2 stand for hosts of yours.": NotRun(_NO_HOSTS),
         "# Three hosts, and this machine as well.": NotRun(_HOSTS),
-        "lab/node1 is well": NotRun(_DOCTOR),
-        "lab/node1 has a fault": NotRun(_DOCTOR),
         '/* "large" stands for a server of yours, and lapack for a module. */': NotRun(
             "there is no such server: tests/capi/test_capi_hosts.py binds handles to hosts"
         ),
-        "asking the servers for their workers": NotRun(_SERVERS),
     },
+    "docs/doctor.md": {
+        "lab/node1 is well": NotRun(_DOCTOR),
+        "lab/node1 has a fault": NotRun(_DOCTOR),
+    },
+    "docs/cascades.md": {
+        "# site.toml stands for a file on the cluster's head node.": NotRun(
+            "there is no such cluster: tests/gridrpc/test_grid_nested_bound.py opens such a grid"
+        ),
+        "gridrpc session start team --config grid.toml --limit 8h": NotRun(_SHARED_JOBS),
+        "# In each program; score and numbers stand for yours.": NotRun(_SHARED_JOBS),
+    },
+    "docs/gridbench-servers.md": {"asking the servers for their workers": NotRun(_SERVERS)},
     "docs/measured.md": {"make bench-measured": NotRun("takes 65 minutes")},
     "docs/scenarios.md": {
         "gridbench run examples/compute/setup.xml --task spin --cores 2 --time-scale 0.01": (
@@ -369,9 +431,14 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench scenario 6 --engine emulated-slurm --engine emulated-slurm-array --sizes 0,1MB"
         " --case-limit 120 --out runs/batch": NotRun(_BRINGS_SLURM),
     },
-    "docs/mpi.md": {"#!/bin/bash": NotRun(_NO_CLUSTER)},
+    "docs/mpi.md": {
+        "#!/bin/bash": NotRun(_NO_CLUSTER),
+        "# Three jobs of two nodes: three programs of 16 ranks run at a time.": NotRun(
+            "there is no such cluster: tests/gridrpc/test_mpi_programs.py has one of its own"
+        ),
+    },
     "docs/gridengine.md": {
-        "# A cluster with Grid Engine is yours to have: queue and numbers are those of one.": (
+        "# Requires a cluster with Grid Engine: replace queue and numbers by yours.": (
             NotRun(_NO_GRID_ENGINE)
         ),
         "# Ten jobs of 16 slots each, for eight hours at most.": NotRun(_NO_GRID_ENGINE),
@@ -380,7 +447,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "#!/bin/sh": NotRun("another user's: crates/launch/src/gridengine/tests.rs reads it"),
     },
     "docs/htcondor.md": {
-        "# A pool of HTCondor is yours to have: the numbers are those of one.": NotRun(_NO_POOL),
+        "# Requires a pool of HTCondor: replace the numbers by yours.": NotRun(_NO_POOL),
         "# Ten jobs of 16 processors each, for eight hours at most.": NotRun(_NO_POOL),
         "# On this machine, at once, and with this environment, in which HTCondor's commands are"
         " found.": NotRun("tests/gridrpc/test_htcondor.py submits it"),
@@ -389,23 +456,31 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "{{options}}": NotRun(_NO_POOL),
     },
+    "docs/pbs-lsf-flux.md": {
+        "# Requires a cluster with PBS: replace queue and numbers by yours.": NotRun(_RECORDED),
+        "# Ten jobs of 32 processors each, for eight hours at most.": NotRun(_RECORDED),
+        "#!/bin/sh": NotRun("another user's: crates/launch/src/schedulers/tests.rs reads it"),
+        "#!/bin/bash": NotRun(_RECORDED),
+    },
     "docs/slurm.md": {
-        "# A cluster with Slurm is yours to have: partition and numbers are those of one.": NotRun(
+        "# Requires a cluster with Slurm: replace partition and numbers by yours.": NotRun(
             _NO_CLUSTER
         ),
         "# Ten nodes with 32 workers each, for eight hours at most.": NotRun(_NO_CLUSTER),
         "#!/bin/bash": NotRun(_NO_CLUSTER),
-        "12 of 16 workers have answered within 2 s": NotRun(_NO_CLUSTER),
         "# No nodes as long as there is no work, and at most ten.": NotRun(_NO_CLUSTER),
+        "#!/bin/sh": NotRun("another user's: crates/launch/src/slurm/tests.rs reads it"),
+    },
+    "docs/slurm-jobs.md": {
+        "12 of 16 workers have answered within 2 s": NotRun(_NO_CLUSTER),
         "gridrpc: 14 s: lab: 2 ready, 8 queued (waiting for resources: Resources)": (
             NotRun(_NO_CLUSTER)
         ),
         "for host in grid.hosts():": NotRun(_NO_CLUSTER),
         "cluster-1 ready 32 32": NotRun(_NO_CLUSTER),
-        "#!/bin/sh": NotRun("another user's: crates/launch/src/slurm/tests.rs reads it"),
     },
     "docs/coming-from-dask-jobqueue.md": {
-        "# A cluster with Slurm is yours to have.": NotRun(_NO_CLUSTER),
+        "# Requires a cluster with Slurm.": NotRun(_NO_CLUSTER),
         "# grid.toml, for ten nodes with eight workers of four processors each": NotRun(
             _NO_CLUSTER
         ),
@@ -416,6 +491,15 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "hq submit --array 1-100000 --cpus 1 price": NotRun(_NO_CLUSTER),
         "hq job wait last": NotRun(_NO_CLUSTER),
+    },
+    "docs/tutorial-centre.md": {
+        "Provisional: gridrpc-native 1.22 s, process-pool 1.24 s (1.02 times); the machine was busy"
+        " in 6 of 6 rounds.": NotRun("figures of another machine"),
+        "Divide the work into 8 tasks of 12.50 s each, on 8 cores of gridrpc-native, as tasks that"
+        " wait": NotRun("figures of another machine"),
+        "Engine: gridrpc-native or process-pool: on average neither is more than 5 % faster;"
+        " gridrpc-native is fastest in the only workload.": NotRun("figures of another machine"),
+        "gridrpc server -c centre.toml start": _started("centre.toml"),
     },
     "examples/compute/README.md": {
         "gridbench run examples/compute/setup.xml": NotRun(_IN_GRIDBENCH),
@@ -450,11 +534,21 @@ SAYS: dict[str, dict[str, list[str]]] = {
         "gridbench simulate --sweep cores=100,1000,10000 --tasks-per-core 10 --input-per-task 100KB"
         " --out runs/cores": [r"page: runs/cores/sweep\.html"],
     },
+    "docs/tutorial-centre.md": {
+        "gridbench advise --work 100s --cores 8 --task sleep --engine gridrpc-native --accept-load"
+        " --out runs/advice": [r"^(Provisional: )?Divide the work into \d+ tasks? "],
+        "gridbench recommend runs/engines runs/advice --work 5000x30s --price 0.04"
+        " --out proposal": [
+            r"^Engine: (gridrpc-native|process-pool)",
+            "^Not measured: calls and start-up",
+        ],
+    },
+    "docs/tutorial-pricing.md": {"gridrpc compile pricing.idl": [r"pricing\.so"]},
     "docs/simulate.md": {
         "gridbench simulate --profile symphony --cores 400 --tasks 1200 --sleep 30 --input-per-task"
         " 1MB": ["Bottleneck: "],
     },
-    "docs/guide.md": {
+    "docs/sessions.md": {
         "python revalue.py": ["^47618333335714$"],
         "gridrpc session show night": [r"map revaluation: revalue, 100,000 of 100,000 results"],
     },
@@ -595,14 +689,19 @@ _WITH_POSTGRES = Given(
     ("gridrpc server -c server.toml stop", "kill $(cat ~/postgres.pid)"),
 )
 
+#: The files of docs/server.md, by name.
+_SERVER_FILES = {block.name: block.text for block in blocks_of("docs/server.md") if block.name}
+
 GIVEN = {
     "docs/databases.md": _WITH_POSTGRES,
     "examples/database/README.md": _WITH_POSTGRES,
     "docs/server.md": Given(
-        end=tuple(
-            f".venv/bin/gridrpc server -c {name}.toml stop"
-            for name in ("server", "network", "roles")
-        )
+        end=tuple(f".venv/bin/gridrpc server -c {name}.toml stop" for name in ("server", "network"))
+    ),
+    "docs/operating-a-server.md": Given(
+        {name: _SERVER_FILES[name] for name in ("server.toml", "roles.toml", "linear.idl")},
+        ("mkdir modules", "cd modules && ../.venv/bin/gridrpc compile ../linear.idl; cd .."),
+        tuple(f".venv/bin/gridrpc server -c {name}.toml stop" for name in ("server", "roles")),
     ),
     "docs/calling-a-server.md": Given(
         {"server.toml": _SERVER, "offered.idl": _SERVER_MODULE},
@@ -618,6 +717,16 @@ GIVEN = {
         ),
         (".venv/bin/gridrpc server -c server.toml stop",),
     ),
+    "docs/tutorial-centre.md": Given(end=(".venv/bin/gridrpc server -c centre.toml stop",)),
+    "docs/languages.md": Given(
+        commands=(
+            # Compiling what `go run` needs of Go's own packages takes longer than the whole page.
+            f"export GOCACHE={Path.home()}/.cache/go-build",
+            f"export GOFLAGS={shlex.quote(os.environ.get('GOFLAGS', ''))}",
+            "export PATH=$PATH:/usr/local/go/bin",
+        ),
+        end=(".venv/bin/gridrpc server -c server.toml stop",),
+    ),
     "docs/advice.md": Given({"tasks.log": "see the page"}),
     "docs/coming-from-mpi4py.md": Given(
         commands=(
@@ -626,7 +735,11 @@ GIVEN = {
             "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         )
     ),
-    "docs/many-machines.md": Given({"grid.toml": _TWO_SERVERS}),
+    "docs/mpi.md": Given(
+        # Tests may run as root.
+        commands=("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",)
+    ),
+    "docs/gridbench-servers.md": Given({"grid.toml": _TWO_SERVERS}),
     "docs/coming-from-ninf-g.md": Given(
         {"sample.idl": _OLD_MODULE, "client.c": _OLD_CLIENT, "client.conf": _OLD_CONFIGURATION}
     ),

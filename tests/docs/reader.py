@@ -35,6 +35,8 @@ _PARSE = (
 #: Packages of other engines: programs that import them run in the environments that `gridbench
 #: engines install` makes.
 _ENGINES = ("dask", "ray")
+#: Languages whose programs are saved, and run by a command of their page.
+_SAVED = ("c++", "csv", "go", "java", "javascript", "lisp", "octave", "r")
 #: Folders whose files no page changes, so that all pages have the same: copying them takes longer
 #: than reading most pages.
 _SOURCES = ("crates", "datagrid", "packaging", "python", "scripts", "tests")
@@ -69,11 +71,13 @@ def copy_checkout(folder: Path) -> None:
 def install(environment: Environment, copy: Path, folder: Path) -> None:
     """Another copy, as the checkout is after `make install`."""
 
-    def link_or_copy(source: str, target: str) -> None:
-        top = Path(source).relative_to(copy).parts[0]
-        (os.link if top in _SOURCES else shutil.copy)(source, target)
+    linked = [copy / name for name in _SOURCES]
+    subprocess.run(["cp", "--archive", "--link", *linked, folder], check=True)
 
-    shutil.copytree(copy, folder, copy_function=link_or_copy, dirs_exist_ok=True)
+    def of_others(place: str, names: list[str]) -> set[str]:
+        return {*_SOURCES} & {*names} if Path(place) == copy else set()
+
+    shutil.copytree(copy, folder, ignore=of_others, dirs_exist_ok=True)
     (folder / ".venv").symlink_to(environment.prefix)
     stamps = folder / (".venv/.stamps" + str(folder.resolve()).replace("/", "-"))
     stamps.mkdir()
@@ -103,6 +107,7 @@ class Reader:
         for one in (self.folder, self._home, self._state):
             one.mkdir()
         install(environment, copy, self.folder)
+        self._pip_lock = environment.prefix / "pip.lock"
         self.place = self.folder
         settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
         self.variables = {
@@ -192,6 +197,7 @@ class Reader:
             "fortran": self._run_fortran,
             "idl": self._compile,
             "toml": self._configure,
+            **dict.fromkeys(_SAVED, self._refuse_unused),
         }.get(block.kind)
         if take is None:
             kind = f"is of the kind `{block.kind}`" if block.kind else "has no kind"
@@ -200,7 +206,8 @@ class Reader:
             (self.place / block.name).write_text(block.text)
             stem = re.escape(block.name.rpartition(".")[0])
             uses = rf"(?<![\w-]){stem}\.\w+"
-            if any(re.search(uses, one.text) for one in later if one.kind == "sh"):
+            users = ("sh", "lisp", "python") if block.kind == "csv" else ("sh", "lisp")
+            if any(re.search(uses, one.text) for one in later if one.kind in users):
                 return "saved"
         return take(block, earlier)
 
@@ -214,7 +221,11 @@ class Reader:
                     self.succeed(left[command].instead)
                 done.add("not run")
                 continue
-            ran = self.succeed(command, FAILS.get(block.page, {}).get(command, 0))
+            line = command
+            if command.startswith("pip install "):
+                # Pages that are read side by side share the environment.
+                line = f"flock {self._pip_lock} {command}"
+            ran = self.succeed(line, FAILS.get(block.page, {}).get(command, 0))
             done.add("run")
             self.printed += ran.stdout + ran.stderr
             for pattern in SAYS.get(block.page, {}).get(command, []):
@@ -266,6 +277,11 @@ class Reader:
         (self.place / "program.py").write_text(block.text)
         self.printed = self.succeed(f"{_python_for(block.text)} program.py").stdout
         return "run"
+
+    def _refuse_unused(self, block: Block, earlier: list[Block]) -> str:
+        """Programs in these languages are saved, and run by a later command."""
+        del earlier
+        raise Wrong(f"nothing runs this program: {block.name or 'it has no name'}")
 
     def _configure(self, block: Block, earlier: list[Block]) -> str:
         del earlier

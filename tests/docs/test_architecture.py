@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -16,9 +17,12 @@ MAP = "ARCHITECTURE.md"
 MAP_BYTES = 8192
 CRATES = sorted(path.parent.name for path in ROOT.glob("crates/*/Cargo.toml"))
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("python/*/__init__.py"))
+#: Folders with code in other languages.
+LIBRARIES = ("datagrid", "java", "lisp")
 READMES = [
     *(f"crates/{name}/README.md" for name in CRATES),
     *(f"python/{name}/README.md" for name in PACKAGES),
+    *(f"{name}/README.md" for name in LIBRARIES),
 ]
 #: Those that exist: test_every_crate_and_package_has_a_readme reports the others.
 DOCUMENTS = [MAP, *(name for name in READMES if (ROOT / name).is_file())]
@@ -34,7 +38,9 @@ def text_of(document: str) -> str:
 
 def files_in(document: str) -> list[str]:
     """Names of files, with as many of their folders as the text gives."""
-    return sorted(set(re.findall(r"(?<![\w./*-])[\w./-]+\.(?:rs|py|md)\b", text_of(document))))
+    return sorted(
+        set(re.findall(r"(?<![\w./*-])[\w./-]+\.(?:rs|py|md|java|lisp)\b", text_of(document)))
+    )
 
 
 def members_in(document: str) -> list[tuple[str, str]]:
@@ -140,3 +146,14 @@ def test_crates_depend_on_their_own_layer_or_below() -> None:
         needed = (folders[name] for name in manifest.get("dependencies", {}) if name in folders)
         wrong += [f"{crate} needs {one}" for one in needed if layers[one] > layers[crate]]
     assert wrong == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_inside_is_in_the_readme_and_has_a_docstring(package: str) -> None:
+    folder = ROOT / "python" / package
+    text = text_of(f"python/{package}/README.md")
+    for file in folder.rglob("*/__init__.py"):
+        name = file.parent.relative_to(folder).parts[0]
+        assert re.search(rf"\b{name}\b", text), f"the README of {package} does not name {name}"
+        docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
+        assert docstring, f"{file.relative_to(ROOT)} has no docstring"

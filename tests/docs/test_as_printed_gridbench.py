@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from blocks import ROOT, blocks_of, pages
+from not_run import NOT_RUN, OCTAVE
 
 sys.path.insert(0, str(ROOT / "tests/gridbench"))
 
@@ -19,10 +20,20 @@ PAGES = [page for page in pages() if blocks_of(page) and page not in (*HERE, *C_
 #: Why a page cannot be followed here, as functions.
 NEEDS = {
     "docs/databases.md": (gfarm.why_no_postgres,),
+    "docs/ensemble-benchmark.md": (linking.why_not,),
     "docs/links.md": (linking.why_not,),
     "docs/sync.md": (lambda: gfarm.why_not("none"), mounts.why_no_passthrough, redis.why_not),
     "examples/database/README.md": (gfarm.why_no_postgres,),
 }
+
+
+@pytest.mark.octave
+def test_octave(reader, monkeypatch):
+    page = "docs/languages.md"
+    run = {block: why for block, why in NOT_RUN[page].items() if why is not OCTAVE}
+    monkeypatch.setitem(NOT_RUN, page, run)
+    wrong = reader.read(blocks_of(page))
+    assert not wrong, "\n\n".join(wrong)
 
 
 @pytest.mark.parametrize("page", PAGES)

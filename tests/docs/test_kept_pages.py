@@ -45,12 +45,13 @@ def test_tables_of_bench_are_those_of_the_kept_points(name: str) -> None:
 FOLDERS = {
     "crossover.md": ["crossover"],
     "sync-storage.md": [f"sync-storage/{name}" for name in ("1-files", "2-directories", "3-fuse")],
+    "ensemble.md": [f"ensemble/{one.name}" for one in sorted((KEPT / "ensemble").iterdir())],
 }
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_tables_of_a_page_are_made_of_its_folders(name: str) -> None:
-    """docs/benchmarks/crossover.md and docs/benchmarks/sync-storage.md."""
+    """docs/benchmarks/crossover.md, ensemble.md and sync-storage.md."""
     shown = page(f"benchmarks/{name}")
     for folder in FOLDERS[name]:
         sources = [KEPT / folder]
@@ -66,7 +67,7 @@ def test_the_answers_of_the_page_on_shared_data_are_those_of_the_measurement() -
 
 
 def simulated() -> Iterator[str]:
-    """The rows of docs/simulate.md on large grids."""
+    """The rows of docs/simulate-accuracy.md on large grids."""
     for name, took in read("simulate.json")["profiles"].items():
         with_report = ", with timeline, log and report" if took["written"] else ""
         memory = f"{took['memory'] / 1024:.2g} GB"
@@ -75,14 +76,14 @@ def simulated() -> Iterator[str]:
 
 
 def test_what_large_grids_take_is_what_was_kept() -> None:
-    lines = page("simulate.md").splitlines()
+    lines = page("simulate-accuracy.md").splitlines()
     made = list(simulated())
     assert len(made) == 3
     assert all(line in lines for line in made)
 
 
 def simulated_runs() -> Iterator[str]:
-    """What docs/simulate.md says of real runs: rows of a table, and three sentences."""
+    """What docs/simulate-accuracy.md says of real runs: rows of a table, and three sentences."""
     kept = read("simulated-runs.json")
     built_in, fitted = kept["built in"], kept["fitted"]
     every, others = len(built_in["rows"]), len(fitted["rows"])
@@ -119,7 +120,7 @@ def simulated_runs() -> Iterator[str]:
 
 def test_how_far_simulated_runs_are_off_is_what_was_kept() -> None:
     *rows, first, second, third = simulated_runs()
-    text = page("simulate.md")
+    text = page("simulate-accuracy.md")
     assert not set(rows) - set(text.splitlines())
     assert all(sentence in " ".join(text.split()) for sentence in (first, second, third))
 
@@ -157,7 +158,7 @@ def series(area: str, what: str, column: str = "gridrpc") -> dict[str, Any]:
 
 
 def sync_table() -> Iterator[str]:
-    """The rows of docs/sync.md: what was found."""
+    """The rows of docs/sync-method.md."""
     for told, aim, area, what, column in CITED:
         found = series(area, what, column)
         ends = (found["median"], min(found["values"]), max(found["values"]))
@@ -189,8 +190,8 @@ def redis_sentence() -> str:
 
 
 def test_figures_of_the_page_on_rounds_are_those_of_the_kept_results() -> None:
-    """docs/sync.md."""
-    text = page("sync.md")
+    """docs/sync-method.md."""
+    text = page("sync-method.md")
     lines = text.splitlines()
     for line in (*sync_table(), *gfarm_table()):
         assert line in lines

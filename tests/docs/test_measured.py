@@ -26,7 +26,7 @@ def test_tables_are_those_of_the_kept_runs() -> None:
     assert shown == [line for table in tables.values() for line in table]
 
 
-def test_a_table_without_its_place_is_told() -> None:
+def test_a_table_without_its_place_is_reported() -> None:
     tables = made.tables(KEPT, made.read_errors())
     with pytest.raises(InputError, match="no table under the heading `Ray`"):
         made.with_tables(PAGE.replace("## Ray\n", "## Others\n"), tables)
@@ -43,7 +43,7 @@ def more(engine: made.EngineRecords, scenario: int, cores: int, tasks: int, data
 
 
 def cell(engine: made.EngineRecords, case: made.ComparedCase) -> ScenarioCell:
-    """Its runs, of which some have to count."""
+    """Its runs; some have to count."""
     found = engine.cell(case)
     assert found is not None, case
     return found
@@ -72,8 +72,8 @@ def soonest(engine: made.EngineRecords, seconds: float, data: int = 0) -> tuple[
     return best.one.tasks, best.total().value
 
 
-def told() -> Iterator[str]:
-    """What the text says, with its figures made anew."""
+def describe() -> Iterator[str]:
+    """What the text says, with its figures made again."""
     started = [cost(engine, 4, 400, 400) for engine in ALL]
     yield (
         f"costs {started[0]:.2f} s with native workers, {started[1]:.2f} s with Python workers"
@@ -134,7 +134,7 @@ def told() -> Iterator[str]:
     yield f"other runs of their cases by {percent(again)}"
 
 
-@pytest.mark.parametrize("sentence", [*told()])
+@pytest.mark.parametrize("sentence", [*describe()])
 def test_figures_in_the_text_are_those_of_the_kept_runs(sentence: str) -> None:
     assert sentence in " ".join(PAGE.split())
 

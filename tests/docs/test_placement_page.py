@@ -8,10 +8,9 @@ from blocks import ROOT
 
 from gridbench.formats import duration
 from gridbench.placement.comparison import geometric
-from gridbench.placement.plan import planned_calls
 from gridbench.placement.record import POLICIES, ServerPolicy
 from gridbench.placement.scenario import DEFAULT_SCENARIO
-from gridbench.placement.simulation import simulate
+from gridbench.placement.simulation import planned_calls, simulate
 
 PAGE = (ROOT / "docs/placement.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| ([\d,]+) \| ([\d,]+) \| (\d+) s \| (.*) \|$", re.MULTILINE)

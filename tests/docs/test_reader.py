@@ -39,7 +39,7 @@ def test_blocks_are_found_with_what_stands_before_them():
     ("page", "found"),
     [
         ("```\nls\n```\n", "the block has no kind"),
-        ("```java\nclass A {}\n```\n", "is of the kind `java`, and not_run.py does not have it"),
+        ("```cobol\nSTOP RUN.\n```\n", "is of the kind `cobol`, and not_run.py does not have it"),
         (sh("false"), "`false` has ended with status 1"),
         (sh("echo 1") + text("2"), "printed is\n2\nbut it has said\n1\n"),
         (sh("echo 1") + "Words.\n\n" + text("2"), "no command of this page has said\n2"),

@@ -131,8 +131,8 @@ class Rooms:
         needed.pop(module, None)
         return needed
 
-    def told(self, one: Module) -> dict[Module, str]:
-        """What is said of each file that this one needs."""
+    def describe(self, one: Module) -> dict[Module, str]:
+        """The sentence on each file that this one needs."""
         needs = self.needs(one).items()
         return {
             other: f"{self.names[one]} needs {item} of {self.names[other]}" for other, item in needs
@@ -140,20 +140,20 @@ class Rooms:
 
     def circle(self) -> str | None:
         """Files that need each other, if there are any."""
-        return circle_of({one: self.told(one) for one in self.code})
+        return circle_of({one: self.describe(one) for one in self.code})
 
     def circle_of_rooms(self) -> str | None:
         """Rooms that need each other: folders, and files that are in none."""
         needs: dict[Module, dict[Module, str]] = {}
         for one in self.code:
-            others = {other[:1]: text for other, text in self.told(one).items()}
+            others = {other[:1]: text for other, text in self.describe(one).items()}
             needs.setdefault(one[:1], {}).update(others)
             needs[one[:1]].pop(one[:1], None)
         return circle_of(needs)
 
 
 def circle_of(needs: dict[Module, dict[Module, str]]) -> str | None:
-    """What is said of needs that lead back to where they come from, if some do."""
+    """The message about circular needs, if there are some."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -82,18 +82,26 @@ def driver() -> Iterator[Chrome]:
         yield opened
 
 
-#: The pages of crates and packages, which are for developers.
+#: The pages of crates, packages and libraries, which are for developers.
 READMES = sorted(
     path.relative_to(ROOT).as_posix()
-    for folder in ("crates", "python")
-    for path in ROOT.glob(f"{folder}/*/README.md")
+    for folder in ("crates/*", "python/*", "datagrid", "java", "lisp")
+    for path in ROOT.glob(f"{folder}/README.md")
 )
 
 
 def test_every_page_is_there(site: Path) -> None:
     expected = {
         *(page.removesuffix(".md") for page in [*pages(), *READMES]),
-        *("ARCHITECTURE", "CHANGELOG", "SECURITY", "index", "search"),
+        *(
+            "ARCHITECTURE",
+            "CHANGELOG",
+            "CODE_OF_CONDUCT",
+            "CONTRIBUTING",
+            "SECURITY",
+            "index",
+            "search",
+        ),
         *(f"docs/reference/{name}" for name in ("python", "gridrpc", "gridbench")),
     }
     assert {page for page in expected if not (site / f"{page}.html").is_file()} == set()
@@ -134,7 +142,7 @@ def test_nothing_comes_from_the_network(site: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "page"),
     [
-        ("journal", "docs/guide.html"),
+        ("journal", "docs/maps.html"),
         ("slurm partition", "docs/slurm.html"),
         ("WorkerLost", "docs/reference/python.html"),
         ("grpc_call_async", "docs/c/grpc_call_async.html"),

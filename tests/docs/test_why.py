@@ -1,4 +1,4 @@
-"""The figures of docs/why.md are those of docs/performance.md."""
+"""The figures of docs/why.md and docs/faq.md are those of docs/benchmarks/micro.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tables(page: str) -> dict[tuple[str, str], str]:
     return found
 
 
-MEASURED = tables("docs/performance.md")
+MEASURED = tables("docs/benchmarks/micro.md")
 ENGINES = ("gridrpc-python", "process-pool", "loky", "mpi", "ray", "dask")
 CITED = [
     pytest.param(engine, column, cell, id=f"{engine}: {column}")
@@ -48,7 +48,7 @@ def test_figure_is_the_one_that_was_measured(engine: str, column: str, cell: str
     # Behind the median stand its interval and marks.
     measured = re.match(r"[^(\\]*", MEASURED[engine, column])
     assert measured is not None
-    assert cell == measured[0].strip(), "docs/performance.md was measured anew: change docs/why.md"
+    assert cell == measured[0].strip(), "the figures were measured again: change docs/why.md"
 
 
 def test_sentence_about_long_tasks_has_the_figures_that_were_measured() -> None:
@@ -56,3 +56,18 @@ def test_sentence_about_long_tasks_has_the_figures_that_were_measured() -> None:
     ours, theirs = (MEASURED[engine, column].split(" (")[0] for engine in ENGINES[:2])
     page = " ".join((ROOT / "docs/why.md").read_text(encoding="utf-8").split())
     assert f"take {ours} with gridrpc and {theirs} with the process pool" in page
+
+
+def test_what_a_call_costs_is_what_was_measured() -> None:
+    """docs/faq.md."""
+    call, stream, items = (
+        re.split(r" \(| \\", MEASURED["gridrpc-python", column])[0]
+        for column in (
+            "A call that does nothing, one after the other",
+            "Null calls per second, submitted singly",
+            "Null calls per second by map, each engine with its best chunk size",
+        )
+    )
+    page = " ".join((ROOT / "docs/faq.md").read_text(encoding="utf-8").split())
+    assert f"takes {call}, a stream of submitted calls runs at {stream}" in page
+    assert f"and `map` reaches {items} because" in page
