@@ -55,6 +55,9 @@ STATIC_LIBRARY = "lib/libgridrpc.a"
 SOURCES = (
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CITATION.cff",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
     "LICENSE",
@@ -269,7 +272,7 @@ def _stage_library(stage: Path) -> None:
 
 
 def _stage_completion(stage: Path) -> None:
-    """What shells need to complete both programs, of which gridbench is not installed yet."""
+    """Completion scripts of both programs; gridbench is not installed yet."""
     commands = {
         "gridrpc": [stage / "bin/gridrpc", "completion"],
         "gridbench": [sys.executable, "-m", "gridbench.completion"],
@@ -314,7 +317,7 @@ def _platform(contents: Mapping[str, tuple[bytes, int]]) -> str:
         return f"linux_{machine}"
     needed = 17
     for content, _ in contents.values():
-        # Names of versions stand in a file as texts. Those of archives are not versioned yet.
+        # Names of versions are in a file as texts. Those of archives are not versioned yet.
         if content.startswith(b"\x7fELF"):
             needed = max(needed, *map(int, re.findall(rb"GLIBC_2\.(\d+)", content)))
     return f"manylinux_2_{needed}_{machine}"

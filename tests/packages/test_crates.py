@@ -1,5 +1,5 @@
-"""Crates that the builds for Python, for C, of the program and of tests have in common are compiled
-once."""
+"""Crates that the builds for Python, for C, of the program, of tests and of fuzz targets have in
+common are compiled once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fresh import ROOT, run
 
 def features(*options: str, edges: str = "no-dev") -> dict[str, str]:
     """The features of each crate that is built for packages of the workspace, by crate."""
-    # Crates that a build runs, and those that it links, may differ: both stand in the list.
+    # Crates that a build runs, and those that it links, may differ: both are in the list.
     form = ("--edges", edges, "--prefix", "none", "--format", "{p} [{f}]")
     told = run("cargo", "tree", "--locked", *options, *form, cwd=ROOT)
     lines = {line.removesuffix(" (*)") for line in told.splitlines()}
@@ -33,3 +33,10 @@ def test_tests_need_crates_with_no_further_features() -> None:
     program = features("--package", "gridrpc-cli")
     differ = {crate: of for crate, of in program.items() if for_tests[crate] != of}
     assert not differ, "what is depended on in tests asks for these features as well"
+
+
+def test_fuzz_targets_need_crates_as_the_program_has_them() -> None:
+    program = features("--package", "gridrpc-cli")
+    fuzzed = features("--package", "gridrpc-*-fuzz")
+    differ = {crate: of for crate, of in fuzzed.items() if program.get(crate, of) != of}
+    assert not differ, "the fuzz packages have to ask for these features as well"

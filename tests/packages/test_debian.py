@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from fresh import QUICK_BUILD, ROOT, TOOLS, Environment, alone, run
+from fresh import ROOT, VERSION, Environment, alone, debian_build, run
 from samples import FORTRAN, IDL, C
 
 pytestmark = pytest.mark.skipif(
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 NAMES = {"gridrpc", "gridrpc-server", "libgridrpc0", "libgridrpc-dev", "python3-gridrpc"}
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 #: The Python that Debian's packages of Python modules are for.
 PYTHON = Path("/usr/bin/python3")
 
@@ -49,7 +48,7 @@ print(gridrpc.__file__)
 def debs(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The packages that are built from the source distribution, by name."""
     folder = tmp_path_factory.mktemp("debian")
-    environment = {**os.environ, **QUICK_BUILD, **TOOLS}
+    environment = debian_build(unpacked, tmp_path_factory.mktemp("cargo"))
     build = (unpacked / "scripts/build-deb", sys.executable, unpacked, folder)
     with alone():
         run(*build, cwd=folder, environment=environment)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fresh import Environment, alone, isolated_build, run
+from fresh import VERSION, Environment, alone, isolated_build, run
 
 PROGRAM = """
 import gridrpc
@@ -21,7 +21,7 @@ with gridrpc.Grid(workers=2) as grid:
 
 def check(environment: Environment, folder: Path) -> None:
     assert environment.run("python", "-c", PROGRAM, cwd=folder) == "[1, 2]\n"
-    assert "gridrpc 0.1.0" in environment.run("gridrpc", "--version", cwd=folder)
+    assert f"gridrpc {VERSION}" in environment.run("gridrpc", "--version", cwd=folder)
 
 
 @pytest.mark.parametrize("extras", [False, True], ids=["sources", "wheel"])

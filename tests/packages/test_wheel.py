@@ -13,7 +13,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from fresh import ROOT, Environment, build_sdist, run
+from fresh import ROOT, VERSION, Environment, build_sdist, run
 from samples import FORTRAN, IDL, C
 
 PYTHON = r"""
@@ -103,9 +103,9 @@ def test_the_page_of_the_package_has_authors_addresses_and_links_that_work(
     wheel: Path, sdist: Path
 ) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        text = archive.read("gridrpc-0.1.0.dist-info/METADATA").decode()
+        text = archive.read(f"gridrpc-{VERSION}.dist-info/METADATA").decode()
     with tarfile.open(sdist) as archive:
-        assert archive.extractfile("gridrpc-0.1.0/PKG-INFO").read().decode() == text
+        assert archive.extractfile(f"gridrpc-{VERSION}/PKG-INFO").read().decode() == text
     fields, _, page = text.partition("\n\n")
     for field in ("Author-email", "Keywords", "License-Expression", "Project-URL"):
         assert re.search(rf"^{field}: .", fields, re.MULTILINE), field
@@ -175,7 +175,8 @@ def test_shells_find_what_completes_both_programs(
     with zipfile.ZipFile(wheel) as archive:
         for place in places:
             assert (
-                archive.getinfo(f"gridrpc-0.1.0.data/data/{place}").external_attr >> 16 == 0o100644
+                archive.getinfo(f"gridrpc-{VERSION}.data/data/{place}").external_attr >> 16
+                == 0o100644
             )
     line = f". {environment.prefix}/{next(iter(places))}; complete -p {program}"
     assert f"_{program}" in environment.run("bash", "-c", line, cwd=tmp_path)
@@ -190,7 +191,7 @@ def test_config_tells_where_things_are(environment: Environment, tmp_path: Path)
     assert Path(told("--libdir"), "libgridrpc.so.0").is_file()
     for source in told("--fortran-source").split():
         assert Path(source).is_file()
-    assert told("--lib-version") == "0.1.0"
+    assert told("--lib-version") == VERSION
     (tmp_path / "bin").mkdir()
     os.link(environment.prefix / "bin/gridrpc", tmp_path / "bin/gridrpc")
     alone = environment.run(tmp_path / "bin/gridrpc", "config", "--libs", cwd=tmp_path, expected=1)
@@ -199,7 +200,7 @@ def test_config_tells_where_things_are(environment: Environment, tmp_path: Path)
 
 def test_the_wheel_is_for_all_newer_pythons_and_old_systems(wheel: Path) -> None:
     name, version, python, abi, platform = wheel.stem.split("-")
-    assert (name, version, python, abi) == ("gridrpc", "0.1.0", "cp311", "abi3")
+    assert (name, version, python, abi) == ("gridrpc", VERSION, "cp311", "abi3")
     allowed = int(re.fullmatch(r"manylinux_2_(\d+)_\w+", platform)[1])
     with zipfile.ZipFile(wheel) as archive:
         contents = {entry: archive.read(entry) for entry in archive.namelist()}
