@@ -27,7 +27,7 @@ export PIP_NO_INPUT := 1
 
 # Folders count as well: a file that was removed changes its folder.
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates \( -name fuzz -o -path crates/client/model \) -prune -o \
-	\( -type d -o -name '*.rs' -o -name '*.sh' -o -name Cargo.toml \) -print)
+	\( -type d -o -name '*.rs' -o -name '*.sh' -o -path '*/src/*.hpp' -o -name Cargo.toml \) -print)
 CAPI_SOURCES := $(shell find crates/capi -type f ! -name '*.md')
 
 # Where `make install-c` installs to.
@@ -74,7 +74,7 @@ $(STAMPS)/native: $(STAMPS)/packages scripts/build-native scripts/build-modules 
 	@touch $@
 
 # Where Python may not write bytecode itself (PYTHONDONTWRITEBYTECODE), each start of a client and of
-# a spawner would else compile the package anew: 20 ms each.
+# a spawner would else compile the package again: 20 ms each.
 $(STAMPS)/bytecode: $(STAMPS)/native $(shell find python -name '*.py')
 	@$(BIN)/python -m compileall -q python
 	@touch $@
@@ -94,6 +94,10 @@ $(STAMPS)/completion: $(STAMPS)/capi scripts/install-completion scripts/build-co
 install-c: ## install the library for C, C++ and Fortran into PREFIX
 	@scripts/build-capi '$(PREFIX)'
 
+.PHONY: java
+java: install jdk ## build the library for Java, java/target/gridrpc-*.jar, and put JNA beside it
+	@$(MAVEN_QUIET) -f java/pom.xml -DskipTests package dependency:copy-dependencies -DincludeScope=runtime
+
 .PHONY: wheel
 wheel: $(STAMPS)/packages ## build the wheel, which has everything, in dist/
 	@scripts/build-packages $(BIN)/python wheel
@@ -109,6 +113,10 @@ deb: $(STAMPS)/packages debian-tools ## build Debian's packages in dist/: the pr
 .PHONY: conda
 conda: $(STAMPS)/packages ## build the conda package in dist/ (EXTERNALS=yes: with what this machine has)
 	@EXTERNALS='$(EXTERNALS)' CHANNEL='$(CHANNEL)' scripts/build-packages $(BIN)/python conda
+
+.PHONY: release
+release: $(STAMPS)/release-packages $(if $(DRY_RUN),,debian-tools) ## check and build a release in dist/, and print how to publish it (DRY_RUN=yes: check only)
+	@$(BIN)/python scripts/release $(if $(DRY_RUN),--dry-run)
 
 .PHONY: docs
 docs: install $(STAMPS)/docs-packages ## build the documentation site, without a network; dead links are errors
@@ -132,13 +140,13 @@ CARGO_TEST := cargo test --locked --quiet $(CARGO_FLAGS)
 .PHONY: test
 test: $(STAMPS)/venv compilers ## run all tests
 	@# Side by side, as each waits for the network, or for one large crate, in most of its time.
-	printf '%s\n' 'install test-packages' 'test-programs test-java' | xargs -L 1 -P 2 scripts/make-timed
+	printf '%s\n' 'install test-packages' 'test-programs test-java test-model' | xargs -L 1 -P 2 scripts/make-timed
 	@# Tests in Python wait for processes and for the network: what the others compute fills these gaps.
-	printf '%s\n' test-python 'test-rust test-model test-fuzz' | xargs -L 1 -P 2 scripts/make-timed
+	printf '%s\n' test-python 'test-java-api test-lisp test-rust test-fuzz' | xargs -L 1 -P 2 scripts/make-timed
 
 .PHONY: test-one
-test-one: install $(STAMPS)/test-packages ## run one test file: T=tests/gridrpc/test_grid_map.py, or T='FILE -k NAME'
-	$(BIN)/python -m pytest --durations 10 --durations-min 1 $(T)
+test-one: $(if $(filter crates/%,$(T)),$(STAMPS)/venv,install $(STAMPS)/test-packages) ## run the tests that T selects: T=tests/FILE.py, T=tests/FILE.py::NAME, T=crates/core, T=NAME
+	@scripts/test-one $(BIN)/python $(T)
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
@@ -149,8 +157,8 @@ test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pu
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/venv compilers sshd ## unit tests, simulation, native grids, stubs and headers
-	$(CARGO_TEST) --workspace
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet $(CARGO_FLAGS)
+	@# Documentation of the libraries is checked by the way.
+	RUSTDOC=$(CURDIR)/scripts/rustdoc $(CARGO_TEST) --workspace
 
 .PHONY: test-model
 test-model: ## try the hand-over of the reader's role, and of answers, in all orders of their threads
@@ -158,31 +166,45 @@ test-model: ## try the hand-over of the reader's role, and of answers, in all or
 		cargo test --release --quiet --target-dir $(CURDIR)/target/model
 
 # All that is parsed before a user is authenticated, and the IDL.
-FUZZ_TARGETS := 'wire decode' 'server certificates' 'server handshake' 'server requests' 'idl parse' 'idl extents'
+FUZZ_TARGETS := wire/decode server/certificates server/handshake server/requests idl/parse idl/extents
 # How long `make fuzz` throws bytes at each.
 HOURS ?= 1
 
 .PHONY: test-fuzz
 test-fuzz: ## throw broken bytes at parsers, 10 s each, and print how many were tried
-	@# Side by side: fuzzing takes one processor, and what one compiles others wait for or share.
-	printf '%s 10\n' $(FUZZ_TARGETS) | xargs -L 1 -P 3 scripts/fuzz
+	scripts/fuzz 10 $(FUZZ_TARGETS)
 
 .PHONY: fuzz
-fuzz: ## the same for HOURS=1 each
-	printf "%s $$(($(HOURS) * 3600))\n" $(FUZZ_TARGETS) | xargs -L 1 -P 3 scripts/fuzz
+fuzz: ## the same for HOURS=1 each, guided by the coverage of all crates
+	INSTRUMENT=all scripts/fuzz $$(($(HOURS) * 3600)) $(FUZZ_TARGETS)
 
-# Of all that Maven tells, warnings and what the tests' own part of it says. To compile Java's code further than
-# the first time takes longer than a build of seconds gains by it.
-MAVEN_TEST := MAVEN_OPTS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
-	-Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' mvn -B -ntp -fae -f datagrid/pom.xml
+# Prints warnings and the results of tests. Builds of seconds gain nothing by compiling Java's code further than
+# the first time.
+MAVEN_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn
+MAVEN_QUIET := MAVEN_OPTS='$(MAVEN_OPTIONS)' mvn -B -ntp
+MAVEN_TEST := MAVEN_OPTS='$(MAVEN_OPTIONS) -Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' \
+	mvn -B -ntp -fae
 
 .PHONY: test-java
 test-java: jdk ## unit tests of the data-grid benchmark's clients and members
-	$(MAVEN_TEST) -pl core test
+	$(MAVEN_TEST) -f datagrid/pom.xml -pl core test
+
+.PHONY: test-java-api
+test-java-api: install jdk ## the library for Java, with real workers
+	$(MAVEN_TEST) -f java/pom.xml test
+
+.PHONY: test-lisp
+test-lisp: install lisp ## the library for Common Lisp, with real workers
+	@mkdir -p target/lisp && cd target/lisp && ../../$(BIN)/gridrpc compile ../../tests/capi/modules/cases.idl
+	GRIDRPC_PREFIX='$(CURDIR)/$(VENV)' GRIDRPC_MODULE_PATH=target/lisp \
+		timeout 300 sbcl --noinform --non-interactive --eval '(setf *compile-verbose* nil)' \
+		--eval '(require :asdf)' --eval '(asdf:load-asd (truename "lisp/gridrpc.asd"))' \
+		--eval '(handler-bind ((warning (function muffle-warning))) (asdf:load-system "gridrpc/tests"))' \
+		--eval '(asdf:test-system "gridrpc")'
 
 .PHONY: test-datagrids
 test-datagrids: install $(STAMPS)/test-packages redis slurm datagrid-engines ## data grids that lose members, in ten minutes: not part of `make test`
-	$(MAVEN_TEST) test
+	$(MAVEN_TEST) -f datagrid/pom.xml test
 	$(BIN)/python -m pytest -m datagrids --durations 15 tests
 
 .PHONY: test-python
@@ -193,13 +215,13 @@ test-python: test-programs test-environment ## end to end, with real processes, 
 # What the tests need of this machine, and in .venv.
 .PHONY: test-programs test-packages test-environment
 TEST_PROGRAMS := compilers mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm redis etcd openssl \
-	rpc-peers fio pssh cpython-tests jdk
+	rpc-peers fio pssh cpython-tests jdk lisp languages
 test-programs: system-packages $(TEST_PROGRAMS) postgres
 .PHONY: system-packages
 system-packages:
 	@scripts/install-missing $(TEST_PROGRAMS)
 test-packages: $(STAMPS)/test-packages $(STAMPS)/docs-packages
-test-environment: install test-packages $(STAMPS)/asserts engines datagrid-engines
+test-environment: install test-packages $(STAMPS)/asserts engines datagrid-engines java
 
 # pytest compiles all tests to have their asserts tell more: once, instead of in each of its processes.
 # What it cannot compile, it tells when it runs them.
@@ -211,13 +233,21 @@ $(STAMPS)/asserts: $(STAMPS)/native $(STAMPS)/test-packages $(shell find tests -
 test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on HTCondor, which is fetched: not part of `make test`
 	$(BIN)/python -m pytest -m htcondor --durations 15 tests
 
+.PHONY: test-octave
+test-octave: compilers install $(STAMPS)/test-packages languages octave ## the program in GNU Octave, 230 MB of packages: not part of `make test`
+	$(BIN)/python -m pytest -m octave tests/docs
+
 .PHONY: test-docs
-test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines jdk postgres ## run all commands and programs of README, docs and examples as printed
+test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines jdk lisp languages postgres ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
 
 .PHONY: test-mutants
 test-mutants: install $(STAMPS)/test-packages $(STAMPS)/mutants-packages browser ## see whether tests notice small changes to what gridbench computes (MUTANTS=all: each)
 	$(BIN)/python scripts/test-mutants --count '$(MUTANTS)' --seed '$(SEED)'
+
+.PHONY: test-big-endian
+test-big-endian: install $(STAMPS)/test-packages ## call a server on s390x, whose memory is big-endian, under QEMU
+	@scripts/test-big-endian $(BIN)/python
 
 .PHONY: docs-links
 docs-links: install $(STAMPS)/docs-packages ## ask the network whether links of the documents to other sites are alive
@@ -283,6 +313,18 @@ etcd: ## see that etcd is there, which directories share announcements through
 jdk: ## see that a JDK and Maven are there, which data grids are measured with
 	@scripts/ensure-jdk
 
+.PHONY: lisp
+lisp: ## see that SBCL and CFFI are there, which programs in Common Lisp need
+	@scripts/ensure-lisp
+
+.PHONY: languages
+languages: ## see that R, Go and Node are there, which docs/languages.md has programs in
+	@scripts/ensure-languages
+
+.PHONY: octave
+octave: ## see that GNU Octave is there, which docs/languages.md has a program in
+	@scripts/ensure-octave
+
 .PHONY: mpi
 mpi: ## see that Open MPI is there
 	@scripts/ensure-mpi
@@ -316,17 +358,22 @@ datagrid-engines: install jdk ## build the data grids that are measured
 	@$(BIN)/gridbench data engines install --all
 
 .PHONY: lint
-lint: lint-rust lint-python lint-types lint-java ## check format, style and types (with -k: all of them)
+lint: lint-rust lint-python lint-prose lint-types lint-java ## check format, style, texts and types (with -k: all of them)
 
 .PHONY: lint-rust
 lint-rust: $(STAMPS)/venv
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
 .PHONY: lint-python
 lint-python: $(STAMPS)/lint-packages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+.PHONY: lint-prose
+lint-prose: $(STAMPS)/lint-packages
+	$(BIN)/python scripts/lint-prose
 
 .PHONY: lint-types
 lint-types: install $(STAMPS)/test-packages $(STAMPS)/lint-packages
@@ -338,6 +385,7 @@ lint-types: install $(STAMPS)/test-packages $(STAMPS)/lint-packages
 .PHONY: lint-java
 lint-java: jdk
 	mvn -q -B -ntp -f datagrid/pom.xml test-compile
+	mvn -q -B -ntp -f java/pom.xml test-compile
 
 .PHONY: format
 format: $(STAMPS)/lint-packages ## bring all sources into the common format
@@ -351,8 +399,8 @@ bench: compilers openssl install datagrid-engines $(STAMPS)/test-packages ## mea
 .PHONY: bench-micro
 bench-micro: compilers install engines ## compare all engines, in an hour, and write docs/performance.md
 	$(BIN)/gridbench micro --out runs/micro || test $$? = 1  # a peer that fails is a result
-	cp runs/micro/performance.md docs/performance.md
 	mkdir -p docs/benchmarks && cp runs/micro/results.json docs/benchmarks/micro.json
+	$(BIN)/python -m benchmarks.pages.performance
 
 .PHONY: bench-simulate
 bench-simulate: compilers install simgrid ## hold the simulator against SimGrid and real runs, and simulate large grids
@@ -379,20 +427,20 @@ bench-measured: compilers install ## run the scenarios on this machine with grid
 bench-hosts: compilers openssl links sshd install engines ## measure many machines beside the network and Ray, Dask, MPI
 	@mkdir -p docs/benchmarks
 	$(BIN)/python -m benchmarks hosts --full --out docs/benchmarks/hosts.json \
-		--markdown docs/benchmarks/hosts.md || test $$? = 1  # what could not be measured is told
+		--markdown docs/benchmarks/hosts.md || test $$? = 1  # reports what it could not measure
 
 .PHONY: bench-cluster
 bench-cluster: install slurm gridengine htcondor sshfs ## measure workers that batch systems start, in an hour at most
 	@mkdir -p docs/benchmarks
 	$(BIN)/gridbench engines install dask hyperqueue
 	$(BIN)/python -m benchmarks cluster --full --out docs/benchmarks/cluster.json \
-		--markdown docs/benchmarks/cluster.md || test $$? = 1  # what could not be measured is told
+		--markdown docs/benchmarks/cluster.md || test $$? = 1  # reports what it could not measure
 
 .PHONY: bench-sync
 bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks that begin at one instant, and what is under them
 	@mkdir -p docs/benchmarks
 	$(BIN)/python -m benchmarks sync --full --out docs/benchmarks/sync.json \
-		--markdown docs/benchmarks/sync.md || test $$? = 1  # what could not be measured is told
+		--markdown docs/benchmarks/sync.md || test $$? = 1  # reports what it could not measure
 
 .PHONY: bench-sync-storage
 bench-sync-storage: install gfarm ## measure files and directories of many workers at once, as root, in eight minutes
@@ -401,17 +449,22 @@ bench-sync-storage: install gfarm ## measure files and directories of many worke
 .PHONY: bench-server
 bench-server: compilers openssl rpc-peers install ## measure a server beside bare TLS, gRPC, Pyro5, Ray Serve and MLServer
 	@mkdir -p docs/benchmarks
-	$(BIN)/gridbench engines install pyro5 ray-serve mlserver tritonclient || true  # what is missing is told
+	$(BIN)/gridbench engines install pyro5 ray-serve mlserver tritonclient || true  # reports what is missing
 	$(BIN)/python -m benchmarks server --full --out docs/benchmarks/server.json \
-		--markdown docs/benchmarks/server.md || test $$? = 1  # what could not be measured is told
+		--markdown docs/benchmarks/server.md || test $$? = 1  # reports what it could not measure
 
 .PHONY: bench-linpack
 bench-linpack: compilers openssl links install ## measure remote Linpack in full, in five hours; SHORT=1: in 20 minutes
 	@mkdir -p docs/benchmarks
-	$(BIN)/gridbench engines install ray-serve || true  # what is missing is told
+	$(BIN)/gridbench engines install ray-serve || true  # reports what is missing
 	$(BIN)/python -m benchmarks linpack $(if $(SHORT),--quick,--full) --out $(LINPACK).json \
 		--markdown $(LINPACK).md || test $$? = 1 -o $$? = 3
 	@$(BIN)/python -m benchmarks.pages.recipes $(if $(SHORT),linpack-short,linpack)
+
+.PHONY: bench-ensemble
+bench-ensemble: compilers links slurm gridengine mpi install ## run a weather ensemble on emulated clusters, as root, in seven hours; SHORT=1: in 15 minutes
+	$(BIN)/gridbench engines install dask parsl hyperqueue mpi || true  # reports what is missing
+	@$(BIN)/python -m benchmarks.pages.recipes $(if $(SHORT),ensemble-short,ensemble)
 
 LINPACK = $(if $(SHORT),runs/linpack-short/linpack,docs/benchmarks/linpack)
 
@@ -424,7 +477,7 @@ bench-crossover: install datagrid-engines ## bring shared data by compute grids 
 bench-data: install datagrid-engines ## measure data grids: the three scenarios, the driver, loading, open and closed loops
 	@mkdir -p docs/benchmarks
 	$(BIN)/python -m benchmarks data --full --out docs/benchmarks/data.json \
-		--markdown docs/benchmarks/data.md || test $$? = 1  # what could not be measured is told
+		--markdown docs/benchmarks/data.md || test $$? = 1  # reports what it could not measure
 
 bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that in full
 	$(BIN)/python -m benchmarks $* --full
@@ -443,6 +496,10 @@ $(STAMPS)/mutants-packages: $(STAMPS)/packages
 
 $(STAMPS)/lint-packages: $(STAMPS)/packages
 	@scripts/install-packages $(BIN)/python lint
+	@touch $@
+
+$(STAMPS)/release-packages: $(STAMPS)/packages
+	@scripts/install-packages $(BIN)/python release
 	@touch $@
 
 .PHONY: clean

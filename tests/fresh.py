@@ -11,20 +11,26 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 SECONDS = 900
+#: Whether `make install` compiles crates as builds here do: in CI, where variables say how.
+COMPILED = "CARGO_PROFILE_RELEASE_OPT_LEVEL" in os.environ
 #: What is tested is what the packages have, not how fast it is: most of the time would go into
 #: making it fast. What is built stays for the next time.
 QUICK_BUILD = {
     "CARGO_PROFILE_RELEASE_LTO": "off",
-    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "0",
+    "CARGO_PROFILE_RELEASE_OPT_LEVEL": os.environ.get("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
     "CARGO_PROFILE_RELEASE_DEBUG": "0",
     "CARGO_TARGET_DIR": str(ROOT / "target" / "packages"),
@@ -43,9 +49,11 @@ QUICK_BUILD = {
     "UV_BUILD_CONSTRAINT": str(ROOT / "constraints.txt"),
 }
 #: Where pip unpacks the source distribution. Cargo reads this file in all folders below:
-#: there are no variables for what single crates override.
+#: there are no variables for single crates.
 UNPACKED = ROOT / "target" / "sdist"
 CARGO_CONFIG = UNPACKED / ".cargo" / "config.toml"
+#: What Cargo makes of libraries, with lists of the files that each was made of.
+COMPILED_FILES = (".a", ".d", ".rlib", ".rmeta", ".so")
 #: Builds that are not isolated use what the environment of the tests has.
 TOOLS = {
     "PYO3_PYTHON": sys.executable,
@@ -83,18 +91,39 @@ def build_sdist(sources: Path, folder: Path) -> None:
 
 def isolated_build(sources: Path) -> dict[str, str]:
     """The variables of builds that pip isolates, so that they bring their own tools."""
+    if COMPILED:
+        return {**os.environ, **QUICK_BUILD}
     # With other variables Debian's packages would have most of this built again.
     return {**debian_variables(sources), **os.environ, **QUICK_BUILD}
 
 
 def write_cargo_config() -> None:
-    """Has crates that are optimized for size in releases not be optimized either."""
-    release = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["release"]
-    small = [name for name, own in release["package"].items() if own["opt-level"] == "s"]
-    CARGO_CONFIG.parent.mkdir(parents=True)
+    """Has no crate of the workspace be optimized, whatever it is in releases."""
+    manifests = [tomllib.loads(file.read_text()) for file in ROOT.glob("crates/*/Cargo.toml")]
+    names = {manifest["package"]["name"] for manifest in manifests}
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    names.update(manifest["profile"]["release"]["package"])
+    CARGO_CONFIG.parent.mkdir()
     CARGO_CONFIG.write_text(
-        "".join(f"[profile.release.package.{name}]\nopt-level = 0\n" for name in small)
+        "".join(f"[profile.release.package.{name}]\nopt-level = 0\n" for name in sorted(names))
     )
+
+
+def copy_compiled_crates() -> None:
+    """Begins with what `make install` has compiled of the same sources: Cargo compares their names
+    and times, wherever they lie. What the sources here lack is missed all the same."""
+    source = ROOT / "target" / "release"
+    folder = Path(QUICK_BUILD["CARGO_TARGET_DIR"]) / "release"
+    if folder.exists() or not source.exists():
+        return
+    # Others may compile there meanwhile: only what is complete has a fingerprint.
+    for place in (".fingerprint", "build"):
+        shutil.copytree(source / place, folder / place, symlinks=True)
+    (folder / "deps").mkdir()
+    for path in (source / "deps").iterdir():
+        # Of programs those of the packages alone: no tests.
+        if path.suffix in COMPILED_FILES or path.name.startswith(("gridrpc-", "gridbench_task-")):
+            shutil.copy2(path, folder / "deps")
 
 
 def debian_variables(sources: Path) -> dict[str, str]:
@@ -114,6 +143,23 @@ def debian_variables(sources: Path) -> dict[str, str]:
         **dict(line.split("=", 1) for line in flags.splitlines()),
         "SOURCE_DATE_EPOCH": run(*log, cwd=sources).strip(),
     }
+
+
+def debian_build(sources: Path, folder: Path) -> dict[str, str]:
+    """The variables of a build of Debian's packages, which begins with what is compiled already.
+
+    Debian's tools set others than `make install` had, for which build scripts in C, and most crates
+    after them, would be compiled again. Where `make install` has compiled them, Cargo gets none of
+    these, by a `cargo` in the folder.
+    """
+    variables = {**os.environ, **QUICK_BUILD, **TOOLS}
+    if COMPILED:
+        cargo = shutil.which("cargo", path=variables["PATH"])
+        unset = " ".join(sorted(debian_variables(sources)))
+        (folder / "cargo").write_text(f'#!/bin/sh\nunset {unset}\nexec {cargo} "$@"\n')
+        (folder / "cargo").chmod(0o755)
+        variables["PATH"] = f"{folder}:{variables['PATH']}"
+    return variables
 
 
 @contextmanager
@@ -193,7 +239,11 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             build_sdist(ROOT, folder)
             (sdist,) = folder.iterdir()
             shutil.rmtree(UNPACKED, ignore_errors=True)
-            write_cargo_config()
+            UNPACKED.mkdir(parents=True)
+            if COMPILED:
+                copy_compiled_crates()
+            else:
+                write_cargo_config()
             build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-clean")
             variables = {**isolated_build(ROOT), "TMPDIR": str(UNPACKED)}
             run(*build, "--wheel-dir", folder, sdist, cwd=folder, environment=variables)
@@ -239,9 +289,13 @@ def static_wheel(packages: Path) -> Path:
     return file
 
 
-def install(prefix: Path, sources: Path, *packages: str | Path) -> None:
-    """Makes an environment, and has its own pip install packages, in the folder of the sources."""
+def make_environment(prefix: Path) -> None:
+    """Makes an environment that has pip."""
     run(sys.executable, "-m", "venv", prefix, cwd=prefix.parent)
+
+
+def install(prefix: Path, sources: Path, *packages: str | Path) -> None:
+    """Has the pip of an environment install packages, in the folder of the sources."""
     command = (prefix / "bin/python", "-m", "pip", "install", "--quiet", *packages)
     # pip unpacks a source distribution where Cargo finds the same configuration.
     environment = {**isolated_build(sources), "TMPDIR": str(UNPACKED)}
@@ -254,18 +308,60 @@ def environment(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Env
     """A fresh virtual environment, outside of the checkout, with `pip install .`."""
 
     def make(folder: Path) -> None:
+        make_environment(folder / "venv")
         install(folder / "venv", unpacked, ".")
 
     return Environment(once("fresh", tmp_path_factory, make) / "venv")
+
+
+def required(wheel: Path, extras: tuple[str, ...]) -> set[str]:
+    """The packages that a wheel requires with these extras, and what they require themselves, by
+    what is installed here."""
+    with zipfile.ZipFile(wheel) as archive:
+        (folder,) = {name.split("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        lines = metadata.PathDistribution(zipfile.Path(archive, f"{folder}/")).requires or []
+    found: set[tuple[str, frozenset[str]]] = set()
+    ahead = [(line, frozenset(extras)) for line in lines]
+    while ahead:
+        line, of = ahead.pop()
+        requirement = Requirement(line)
+        marker = requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in ("", *of)):
+            continue
+        package = (requirement.name, frozenset(requirement.extras))
+        if package not in found:
+            found.add(package)
+            needs = metadata.distribution(requirement.name).requires or []
+            ahead += [(line, package[1]) for line in needs]
+    return {name for name, _ in found}
+
+
+def copy_package(name: str, folder: Path) -> None:
+    """Puts an installed package into another folder of packages, without its programs."""
+    installed = metadata.distribution(name)
+    for file in installed.files or []:
+        if ".." not in file.parts:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file.locate(), folder / file)
 
 
 @pytest.fixture(scope="session")
 def full_environment(
     wheel: Path, unpacked: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:
-    """Another one, with all extras of the wheel: what `make install` installs."""
+    """Another one, with all extras of the wheel: what `make install` installs.
+
+    What the wheel requires comes from the environment of the tests, compiled, as pip would take
+    most of a minute for it. pip sees to it that nothing is missing.
+    """
+    extras = ("gridbench", "joblib", "mpi", "progress")
 
     def make(folder: Path) -> None:
-        install(folder / "venv", unpacked, f"{wheel}[gridbench,joblib,mpi,progress]")
+        prefix = folder / "venv"
+        make_environment(prefix)
+        (packages,) = prefix.glob("lib/python*/site-packages")
+        for name in required(wheel, extras):
+            copy_package(name, packages)
+        install(prefix, unpacked, "--no-index", f"{wheel}[{','.join(extras)}]")
 
     return Environment(once("full", tmp_path_factory, make) / "venv")

@@ -1,6 +1,6 @@
 """Golden files: what documents look like, reviewed by people in diffs.
 
-`UPDATE_GOLDEN=1 make test-one T=...` writes them anew.
+`UPDATE_GOLDEN=1 make test-one T=...` rewrites them.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ OPERATORS = (
     "core/ReplaceBreakWithContinue", "core/ReplaceContinueWithBreak",
 )  # fmt: skip
 
-#: How a search goes on, and not what it finds: with others it finds the same, sooner or later.
+#: How a search continues, and not what it finds: with others it finds the same, sooner or later.
 SEARCHES = {
     "model/fit.py": {
         "_COARSE", "_FINE", "_INSIDE", "_MOST_STEPS", "_NEAR", "MORE_STARTS", "_APART",
@@ -132,7 +132,7 @@ def operator_of(name: str) -> Operator:
 
 def not_computed(file: str, text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """From where to where annotations and decorators stand, what only tells of errors, and how
-    searches go on."""
+    searches continue."""
     found: list[ast.expr] = []
     searches = next((names for end, names in SEARCHES.items() if file.endswith(end)), set())
     for node in ast.walk(ast.parse(text)):

@@ -27,7 +27,7 @@ class Equivalent:
         return listed is not None and line_changed(mutant) in listed
 
     def unclear(self) -> list[str]:
-        """Entries whose line does not stand in its file any more, or more than once."""
+        """Entries whose line is no longer in its file, or more than once."""
         return [
             f"{file}: {was}"
             for file, pairs in self._listed.items()

@@ -94,7 +94,7 @@ class Measured:
 
     def tests(self, mutant: Mutant, most: float) -> list[str]:
         """Those that may notice a mutant, which take no more than so many seconds together; one at
-        least. First of all those that look at what it changes, then those that run it, of each the
+        least. First those that look at what it changes, then those that run it, of each the
         quickest. Files one after another, the quick ones first."""
         looking, running = self._noticing(mutant)
         chosen: dict[str, list[str]] = defaultdict(list)
