@@ -34,6 +34,9 @@ __all__ = [
     "wheel",
 ]
 
+#: How many characters of the failure of a test that is run again the summary has.
+RERUN_TEXT = 2000
+
 #: Files that take longer than others with as few tests.
 LONG = (
     # What it builds first, others need as well.
@@ -88,6 +91,14 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was left out: {report.longrepr}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A test that passes at the second attempt reports how the first one failed."""
+    if reports := terminalreporter.stats.get("rerun", []):
+        terminalreporter.section("why tests were run again")
+        for report in reports:
+            terminalreporter.write_line(f"{report.nodeid}\n{str(report.longrepr)[-RERUN_TEXT:]}\n")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

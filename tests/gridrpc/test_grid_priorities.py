@@ -9,15 +9,29 @@ import pytest
 
 import gridrpc
 from gridrpc import Grid
-from grids import opened
-from processes import LONG
-from remote import note, wait_for
+from grids import opened, queued
+from processes import LONG, until
+from remote import note, tell_and_wait
+
+
+def blocked(grid: Grid, gate: Path) -> gridrpc.Call[None]:
+    """A call that keeps the only worker until the gate opens."""
+    started = gate.with_name("started")
+    call = grid.submit(tell_and_wait, str(started), str(gate))
+    assert until(started.exists)
+    return call
+
+
+def open_once_queued(grid: Grid, calls: int, gate: Path) -> None:
+    """Opens the gate once that many calls wait."""
+    until(lambda: queued(grid) == calls)
+    gate.touch()
 
 
 def test_higher_priorities_go_first_and_each_in_order(tmp_path: Path) -> None:
     gate, log = tmp_path / "gate", tmp_path / "log"
     with opened(workers=1) as grid:
-        first = grid.submit(wait_for, str(gate))
+        first = blocked(grid, gate)
         calls = [
             grid.submit(note, str(log), f"{priority}:{turn}", priority=priority)
             for turn, priority in enumerate([0, 3, -2, 0, 3, 7, -2])
@@ -32,21 +46,23 @@ def test_higher_priorities_go_first_and_each_in_order(tmp_path: Path) -> None:
 def test_items_of_maps_have_priorities(tmp_path: Path, spread: bool) -> None:
     gate, log = tmp_path / "gate", tmp_path / "log"
     with opened(workers=1) as grid:
-        first = grid.submit(wait_for, str(gate))
+        first = blocked(grid, gate)
         low = grid.submit(note, str(log), "low", priority=1)
-        names = [str(n) for n in range(3)]
+        # As many as a map submits at a time to one worker.
+        names = ["0", "1"]
         if spread:
             items = [(str(log), name) for name in names]
             results = grid.starmap(note, items, priority=2, chunk=1, ordered=False)
         else:
-            results = grid.map(note, [str(log)] * 3, names, priority=2, chunk=1, ordered=False)
-        # Sends its calls.
-        opener = threading.Timer(0.2, gate.touch)
+            results = grid.map(note, [str(log)] * 2, names, priority=2, chunk=1, ordered=False)
+        # The map sends its calls once its results are read.
+        opener = threading.Thread(target=open_once_queued, args=(grid, 1 + len(names), gate))
         opener.start()
-        assert list(results) == [None] * 3
+        assert list(results) == [None] * 2
+        opener.join()
         first.result(LONG)
         low.result(LONG)
-    assert log.read_text().split() == ["0", "1", "2", "low"]
+    assert log.read_text().split() == ["0", "1", "low"]
 
 
 def test_priorities_of_native_functions(native_grid: Grid) -> None:
@@ -57,7 +73,7 @@ def test_priorities_of_native_functions(native_grid: Grid) -> None:
 def test_a_call_that_comes_back_keeps_its_place(tmp_path: Path) -> None:
     gate, log = tmp_path / "gate", tmp_path / "log"
     with opened(workers=1) as grid:
-        first = grid.submit(wait_for, str(gate))
+        first = blocked(grid, gate)
         low = grid.submit(note, str(log), "low", priority=-1)
         cancelled = grid.submit(note, str(log), "cancelled", priority=5)
         high = grid.submit(note, str(log), "high", priority=5)
