@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 #: What the extra `gridbench` of the package installs, as pyproject.toml lists it.
-_SAME = ("click", "defusedxml", "jinja2", "plotly", "psutil", "pyarrow", "rich", "scipy")
+_SAME = ("click", "jinja2", "plotly", "psutil", "pyarrow", "rich", "scipy")
 EXTRA = {name: name for name in _SAME} | {"opentelemetry": "opentelemetry-api"}
 """The packages of the extra `gridbench` by their modules."""
 

@@ -8,19 +8,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from xml.sax import SAXParseException
-from xml.sax.handler import ContentHandler
-from xml.sax.xmlreader import AttributesImpl, Locator
-
-import defusedxml
-import defusedxml.sax
+from xml.parsers import expat
 
 from gridbench.errors import InputError
 from gridbench.read_config import read_bytes
 from gridbench.workload.numbers import parse_real, parse_whole, shown
 
 
-class SetupReader(ContentHandler):
+class SetupReader:
     """Takes the parser's events and collects the values, refusing all that does not belong."""
 
     def __init__(
@@ -34,16 +29,21 @@ class SetupReader(ContentHandler):
     ) -> None:
         """`tags`: those that may be in `root`; only `optional` ones may be missing.
         `example`: the path of a file to compare with. InputError names file, line and remedy."""
-        super().__init__()
         self._path = path
         self._root = root
         self._tags = tags
         self._example = example
-        self._locator: Locator | None = None
         self._open: list[str] = []
         self._text: list[str] = []
         self._values: dict[str, tuple[str, int]] = {}
         self._last_line = 1
+        # The parser alone: `xml.sax` imports an HTTP client as well.
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._refuse_document_type
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text.append
         remedy = f"give the path of an XML set-up file, such as {example}"
         self._read(read_bytes(path, "set-up file", remedy))
         missing = [tag for tag in tags if tag not in self._values and tag not in optional]
@@ -97,34 +97,31 @@ class SetupReader(ContentHandler):
 
     def _read(self, contents: bytes) -> None:
         try:
-            defusedxml.sax.parseString(contents, self, forbid_dtd=True)
-        except SAXParseException as error:
-            line = error.getLineNumber()
+            self._parser.Parse(contents, True)
+        except expat.ExpatError as error:
             raise self.error(
-                f"is not well-formed XML: {error.getMessage()}",
+                f"is not well-formed XML: {expat.ErrorString(error.code)}",
                 f"compare it with {self._example}",
-                line,
-            ) from None
-        except defusedxml.DefusedXmlException:
-            raise self.error(
-                "must not declare a document type or entities",
-                "remove the <!DOCTYPE ...> part and write the values out",
+                error.lineno,
             ) from None
         except (LookupError, ValueError) as error:
             raise self.error(
                 f"has an encoding that cannot be read: {error}", "save the file as UTF-8"
             ) from None
 
-    # The parser's events. Their names are given by the standard library.
+    # The parser's events.
 
-    def setDocumentLocator(self, locator: Locator) -> None:
-        """Keep the parser's position, for the line numbers."""
-        self._locator = locator
+    def _refuse_document_type(self, *_: object) -> None:
+        """Entities can only be declared there: they could name other files, or become very long."""
+        raise self.error(
+            "must not declare a document type or entities",
+            "remove the <!DOCTYPE ...> part and write the values out",
+        )
 
-    def startElement(self, name: str, attrs: AttributesImpl) -> None:
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         """An opening tag."""
-        if len(attrs):
-            first = shown(next(iter(attrs.keys())))
+        if attributes:
+            first = shown(next(iter(attributes)))
             raise self.error(
                 f"<{shown(name)}> has an attribute `{first}`, but tags of a set-up file have none",
                 "write the value between the tags",
@@ -146,7 +143,7 @@ class SetupReader(ContentHandler):
         self._open.append(name)
         self._text.clear()
 
-    def endElement(self, name: str) -> None:
+    def _end(self, name: str) -> None:
         """A closing tag: the text since the opening one is the value."""
         self._last_line = self._line()
         self._open.pop()
@@ -155,10 +152,6 @@ class SetupReader(ContentHandler):
         else:
             self._refuse_text(f"at the end of <{self._root}>")
         self._text.clear()
-
-    def characters(self, content: str) -> None:
-        """Text, in pieces of any size."""
-        self._text.append(content)
 
     def _refuse_wrong_tag(self, name: str) -> None:
         if name not in self._tags:
@@ -177,5 +170,4 @@ class SetupReader(ContentHandler):
             raise self.error(f"text `{shown(text)}` {where}", "remove it, or make it a comment")
 
     def _line(self) -> int:
-        number = self._locator.getLineNumber() if self._locator else None
-        return number or 1
+        return self._parser.CurrentLineNumber or 1
