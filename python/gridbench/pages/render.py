@@ -15,7 +15,6 @@ from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from plotly.offline import get_plotlyjs
 
 from gridbench.pages.chart import Chart
 from gridbench.pages.document import (
@@ -113,6 +112,8 @@ def _plotly() -> str:
     try:
         return asset("pages/plotly-basic.min.js")
     except FileNotFoundError:
+        from plotly.offline import get_plotlyjs
+
         return str(get_plotlyjs())
 
 
