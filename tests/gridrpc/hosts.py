@@ -23,11 +23,11 @@ HEARTBEAT = 1.5
 
 
 @contextmanager
-def rig_of(nodes: int) -> Iterator[Rig]:
-    """A rig, where there can be one."""
+def rig_of(nodes: int, delay: float = 0.0) -> Iterator[Rig]:
+    """A rig, where there can be one. `delay`: seconds to each node, one way."""
     if why := why_not():
         pytest.skip(why)
-    with Rig(nodes) as rig:
+    with Rig(nodes, delay=delay) as rig:
         yield rig
 
 

@@ -95,13 +95,14 @@ class Rig:
     `node2-behind-node1` is node 2 through node 1.
     """
 
-    def __init__(self, nodes: int, rate: float = _FASTEST) -> None:
-        """`rate`: of all links including the client's, in bits per second."""
+    def __init__(self, nodes: int, rate: float = _FASTEST, delay: float = 0.0) -> None:
+        """`rate`: of all links including the client's, in bits per second; `delay`: seconds that
+        each packet between client and nodes takes more, one way."""
         self.folder = Path(tempfile.mkdtemp(prefix=f"gr{os.getpid()}-"))
         """All its files: NODE/home is a node's home folder, NODE/log its sshd's log."""
         self.config = self.folder / "config"
         """The configuration for ssh."""
-        self._network = Network(nodes, rate)
+        self._network = Network(nodes, rate, delay)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._closed = False
         atexit.register(self.close)
