@@ -201,6 +201,9 @@ class DirectoryCall(Generic[T]):
     def _cost(self) -> tuple[int, int, int, int, int]:
         return self._call._cost()
 
+    def _window(self) -> int:
+        return self._call._window()
+
     def _watch(self, watch: Watch, token: int) -> None:
         with self._lock:
             if not self._has_ended:

@@ -26,8 +26,12 @@ SHARE_AT_THE_END = 0.1
 #: How much of what was learned before counts after another call.
 MEMORY = 0.9
 
-#: Calls that are kept under way at most, or four for each worker if that is more.
+#: Calls that are kept under way at most, or four for each worker if that is more,
 MOST_AHEAD = 256
+#: or as many as the links and speeds of hosts need, up to this number.
+MOST_WINDOW = 1 << 14
+#: Results between two requests of that number, or one of each worker if these are more.
+BETWEEN_WINDOWS = 16
 #: Items in chunks that are kept under way at most, where that leaves two chunks for each processor.
 MOST_ITEMS_AHEAD = 1 << 15
 
@@ -58,6 +62,8 @@ class Costs:
         self.bytes = 0.0
         #: Items of the largest call.
         self.largest = 0
+        #: Calls to keep under way so that no host runs out of them: what the core reported last.
+        self.window = 0
 
     def for_a_share_of(self, share: float) -> float:
         """How many items keep the overhead at that share of their time."""
@@ -95,6 +101,8 @@ class Grain:
         self._ended: dict[int, int] = {}
         #: Bytes of a call.
         self._call_bytes = 0.0
+        #: Results until the window is requested again.
+        self._until_window = 0
         #: Whether a call has come back, of this map or one before.
         self._has_learned = self._costs.items > 0
 
@@ -149,15 +157,24 @@ class Grain:
         if self._chunk is None and self._worthwhile() > GROWTH * self._costs.largest:
             # Chunks grow with what comes back: not behind many small ones.
             return 2 * self.workers
-        most = max(4 * self.workers, MOST_AHEAD)
+        window = min(self._costs.window, MOST_WINDOW)
+        most = max(4 * self.workers, MOST_AHEAD, window)
         size = self.size()
         if self._chunk is None and size > 1:
             at_once = min(self.workers, self._processors)
-            most = min(most, max(2 * at_once, MOST_ITEMS_AHEAD // size))
+            most = min(most, max(2 * at_once, MOST_ITEMS_AHEAD // size, window))
             least = 2 * at_once
         else:
             least = 2 * self.workers
         return min(most, max(least, int(self._max_bytes / max(1.0, self._call_bytes))))
+
+    def follow(self, window: Callable[[], int]) -> None:
+        """A result has come. `window`: gives the number of calls of the function to keep under
+        way."""
+        self._until_window -= 1
+        if self._until_window <= 0:
+            self._costs.window = window()
+            self._until_window = max(BETWEEN_WINDOWS, self.workers)
 
     def sent(self, cost: Cost, items: int) -> None:
         """A call of so many items has been made: their arguments may be larger than before."""

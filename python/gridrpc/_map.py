@@ -282,6 +282,7 @@ class Map:
                 return _Outcome([], error)
             return _Outcome([self._stand_in(error) for _ in range(count)])
         self._grain.learn(call._cost(), len(values))
+        self._grain.follow(call._window)
         if self._speculation is not None:
             self._speculation.learn(call)
         if self._record is not None and values:

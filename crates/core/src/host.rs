@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::elastic::Stay;
 use crate::end::Loss;
 use crate::ids::{FunctionId, Time};
-use crate::pace::HostPace;
+use crate::pace::{Flow, HostPace};
 use crate::queue::Queue;
 use crate::resources::Available;
 
@@ -52,6 +52,12 @@ impl Host {
     /// Number of calls of this function that it is sent beyond its number of workers.
     pub(crate) fn ahead(&self, function: FunctionId) -> usize {
         if self.nests { 0 } else { self.pace.ahead(function, self.slots, self.round_trip) }
+    }
+
+    /// What it does with calls of this function, if it has run some.
+    pub(crate) fn flow(&self, function: FunctionId) -> Option<Flow> {
+        let ahead = self.ahead(function);
+        (self.slots > 0).then(|| self.pace.flow(function, self.slots, ahead, self.round_trip))?
     }
 }
 

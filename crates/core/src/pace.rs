@@ -29,6 +29,8 @@ const SURPRISE: u64 = 16;
 /// The time that a link takes grows by this fraction with each call that takes longer.
 const LINK_GROWTH: u64 = 1024;
 const LIGHT_SURPRISE: u64 = 2;
+/// A host holds work for this fraction of the round-trip time more than for that time, as run times scatter.
+const SPARE: u64 = 16;
 
 /// The load of a function's call for a worker.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +108,15 @@ struct HostTimes {
     link: u64,
 }
 
+/// Calls of a function on one host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Flow {
+    /// Calls per ns that it answers at most.
+    pub(crate) rate: f64,
+    /// Time between sending a call behind all that it may hold and its answer, ns.
+    pub(crate) time: f64,
+}
+
 /// Times of functions on one host, which depend on its speed and its link.
 #[derive(Debug, Default)]
 pub struct HostPace {
@@ -156,9 +167,25 @@ impl HostPace {
         let Some(times) = self.of(function) else { return 0 };
         let cost = times.ran.saturating_add(OVERHEAD);
         let away = round_trip.max(times.link);
-        let work = away.saturating_add(AHEAD).saturating_mul(workers as u64);
+        let spare = AHEAD.saturating_add(round_trip / SPARE);
+        let work = away.saturating_add(spare).saturating_mul(workers as u64);
         let calls = work.saturating_add(cost / 2) / cost;
         usize::try_from(calls).unwrap_or(usize::MAX).min(workers * MAX_AHEAD)
+    }
+
+    /// What a host with so many workers, and calls ahead of them, does with calls of this function.
+    pub(crate) fn flow(
+        &self,
+        function: FunctionId,
+        workers: usize,
+        ahead: usize,
+        round_trip: u64,
+    ) -> Option<Flow> {
+        let times = self.of(function)?;
+        let cost = times.ran.saturating_add(OVERHEAD) as f64;
+        let rate = workers as f64 / cost;
+        let away = round_trip.max(times.link) as f64;
+        Some(Flow { rate, time: away + cost + ahead as f64 / rate })
     }
 }
 
@@ -209,9 +236,19 @@ mod tests {
         };
         assert_eq!(HostPace::default().ahead(F, 8, 300_000), 0, "unknown");
         assert_eq!(ahead(100_000_000, 8, 300_000), 0, "a tenth of a second, near");
-        assert_eq!(ahead(100_000_000, 8, 80_000_000), 6, "the same, far away");
+        assert_eq!(ahead(100_000_000, 8, 80_000_000), 7, "the same, far away");
         assert_eq!(ahead(10_000_000, 8, 300_000), 1);
         assert_eq!(ahead(1_000, 8, 300_000), 8 * MAX_AHEAD);
+    }
+
+    #[test]
+    fn a_host_answers_a_call_behind_all_that_it_holds_after_their_time_and_the_way() {
+        let mut pace = HostPace::default();
+        assert_eq!(pace.flow(F, 8, 0, 80_000_000), None, "unknown");
+        pace.learn(F, 4_999_000, Some(84_999_000));
+        let flow = pace.flow(F, 8, 128, 80_000_000).unwrap();
+        assert!((flow.rate * 1e9 - 1600.0).abs() < 1.0, "{flow:?}");
+        assert!((flow.time / 1e6 - (80.0 + 5.0 + 80.0)).abs() < 0.1, "{flow:?}");
     }
 
     #[test]

@@ -2,14 +2,15 @@
 //! clusters' rates with all transfers overlapped.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 
 use gridrpc_core::{Action, CallId, Core, FunctionId, Settings, Task, Time, Took, WorkerId};
 
 const F: FunctionId = FunctionId(0);
 const MS: u64 = 1_000_000;
-/// Calls under way for each worker, as `map` has them.
+/// Calls under way for each worker, and at least in all, as `map` has them unless links and speeds need more.
 const AHEAD: usize = 4;
+const LEAST: usize = 256;
 
 /// A cluster: an agent with workers behind a link.
 #[derive(Clone, Copy)]
@@ -56,9 +57,14 @@ struct Farm {
     number: u64,
     /// Run times differ by so much in both directions, in thousandths.
     spread: u64,
-    /// Calls that each cluster has answered.
+    /// Calls that each cluster has answered, and when it answered the last one.
     answered: Vec<usize>,
+    last: Vec<u64>,
     now: u64,
+    /// Results are taken in the order of the calls: a call is under way until all before it have ended.
+    ordered: bool,
+    /// The number of calls under way does not follow links and speeds.
+    fixed: bool,
 }
 
 impl Farm {
@@ -82,7 +88,10 @@ impl Farm {
             number: 0,
             spread,
             answered: vec![0; clusters.len()],
+            last: vec![0; clusters.len()],
             now: 0,
+            ordered: false,
+            fixed: false,
         }
     }
 
@@ -120,13 +129,17 @@ impl Farm {
 
     /// Runs this many calls. Returns the time that they took, s.
     fn run(&mut self, calls: usize) -> f64 {
-        let most = AHEAD * self.clusters.iter().map(|one| one.workers).sum::<usize>();
-        let began = self.now;
-        let (mut submitted, mut under_way, mut now) = (0, 0, began);
+        let workers = self.clusters.iter().map(|one| one.workers).sum::<usize>();
+        let least = LEAST.max(AHEAD * workers);
+        let (began, mut now) = (self.now, self.now);
+        let (mut submitted, mut under_way) = (0, 0);
+        let mut due = VecDeque::new();
+        let mut early = HashSet::new();
         loop {
             let mut out = Vec::new();
-            while under_way < most.max(256) && submitted < calls {
-                self.core.submit(Time(now), Task::new(F, 0), &mut out).unwrap();
+            let most = if self.fixed { least } else { least.max(self.core.window(F)) };
+            while under_way < most && submitted < calls {
+                due.push_back(self.core.submit(Time(now), Task::new(F, 0), &mut out).unwrap());
                 (submitted, under_way) = (submitted + 1, under_way + 1);
             }
             self.perform(now, out);
@@ -162,8 +175,13 @@ impl Farm {
                     self.begin(now, index);
                 }
                 Event::Answers(index, call, ran) => {
-                    under_way -= 1;
+                    early.insert(call);
+                    while due.front().is_some_and(|first| early.remove(first)) {
+                        due.pop_front();
+                    }
+                    under_way = if self.ordered { due.len() } else { under_way - 1 };
                     self.answered[index] += 1;
+                    self.last[index] = now;
                     let took = Took { ran, whole: ran };
                     self.core
                         .replied(Time(now), WorkerId(index as u32), call, took, &mut out)
@@ -233,6 +251,92 @@ fn a_farm_over_unequal_clusters_comes_close_to_the_sum_of_their_rates() {
             assert!(share > least, "{name}: {calls} calls, spread {spread}: {share:.3}");
         }
     }
+}
+
+/// Clusters, and the calls of a map.
+type Run = (&'static str, Vec<Cluster>, usize);
+
+/// Runs of a map: calls of items of 5 ms, or of chunks of 2 ms.
+fn maps() -> Vec<Run> {
+    let cluster = |workers, run: u64, round_trip: u64| Cluster {
+        workers,
+        run: run * MS,
+        round_trip: round_trip * MS + MS / 10,
+        transfer: 0,
+    };
+    vec![
+        ("8 workers, 5 ms, 0 ms away", vec![cluster(8, 5, 0)], 3_200),
+        ("8 workers, 5 ms, 20 ms away", vec![cluster(8, 5, 20)], 3_200),
+        ("8 workers, 5 ms, 80 ms away", vec![cluster(8, 5, 80)], 3_200),
+        ("64 workers, 5 ms, 0 ms away", vec![cluster(64, 5, 0)], 25_600),
+        ("64 workers, 5 ms, 20 ms away", vec![cluster(64, 5, 20)], 25_600),
+        ("64 workers, 5 ms, 80 ms away", vec![cluster(64, 5, 80)], 25_600),
+        ("8 workers, chunks of 2 ms, 80 ms away", vec![cluster(8, 2, 80)], 8_000),
+        ("64 workers, chunks of 2 ms, 80 ms away", vec![cluster(64, 2, 80)], 64_000),
+        ("8 fast near, 8 slow far", vec![cluster(8, 5, 0), cluster(8, 20, 80)], 4_000),
+        ("8 slow near, 8 fast far", vec![cluster(8, 20, 0), cluster(8, 5, 80)], 4_000),
+        (
+            "8 near, 16 at half the speed 20 ms away, 64 80 ms away",
+            vec![cluster(8, 5, 0), cluster(16, 10, 20), cluster(64, 5, 80)],
+            32_000,
+        ),
+    ]
+}
+
+/// The farm after it has run a map.
+fn mapped(clusters: &[Cluster], calls: usize, ordered: bool, fixed: bool) -> (Farm, f64) {
+    let mut farm = Farm::new(clusters, 200, 1);
+    (farm.ordered, farm.fixed) = (ordered, fixed);
+    let took = farm.run(calls);
+    let rate: f64 = clusters.iter().map(Cluster::rate).sum();
+    (farm, calls as f64 / rate / took)
+}
+
+#[test]
+fn a_map_has_as_many_calls_under_way_as_links_and_speeds_need() {
+    for (name, clusters, calls) in maps() {
+        for ordered in [false, true] {
+            let (farm, share) = mapped(&clusters, calls, ordered, false);
+            let order = if ordered { "in order" } else { "as they come" };
+            println!("{name}, {order}: {share:.3} of the bound");
+            // A map of 2 s loses the first round trip and the last way back.
+            assert!(share > 0.86, "{name}, {order}: {share:.3}");
+            // No cluster works much longer than the others: only as long as its link takes.
+            let longest = clusters.iter().map(|one| 2 * (one.round_trip + one.run)).max();
+            let first = farm.last.iter().min().unwrap();
+            let tail = farm.now - first;
+            assert!(tail <= longest.unwrap(), "{name}, {order}: {} ms", tail / MS);
+            farm.core.check();
+        }
+    }
+}
+
+#[test]
+fn a_fixed_number_of_calls_under_way_leaves_far_hosts_idle() {
+    for (name, clusters, calls) in maps() {
+        let (_, share) = mapped(&clusters, calls, true, true);
+        println!("{name}: {share:.3} of the bound");
+        let few = name.starts_with("64") && !name.contains(" 0 ms away");
+        assert!(!few || share < 0.6, "{name}: {share:.3}");
+    }
+}
+
+#[test]
+fn the_number_of_calls_under_way_follows_a_host_that_leaves_and_one_that_is_slow() {
+    let clusters = [cluster(8, 5, 1, 0), cluster(8, 5, 80, 0)];
+    let mut farm = Farm::new(&clusters, 0, 1);
+    assert_eq!(farm.core.window(F), 0, "no host has run the function");
+    farm.run(2_000);
+    let both = farm.core.window(F);
+    assert!((700..900).contains(&both), "{both}");
+    farm.clusters[0].run *= 4;
+    farm.run(2_000);
+    let slow = farm.core.window(F);
+    assert!((400..700).contains(&slow), "{slow}");
+    let mut out = Vec::new();
+    farm.core.host_leaves(Time(farm.now), WorkerId(1), &mut out);
+    let near = farm.core.window(F);
+    assert!((1..30).contains(&near), "{near}");
 }
 
 #[test]

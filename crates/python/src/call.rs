@@ -491,6 +491,11 @@ impl Call {
         (profile.worker, profile.submit, stamps.calc_in, stamps.calc_out, bytes)
     }
 
+    /// Number of calls of its function to keep under way so that no host runs out of them; 0 if none has run it.
+    fn _window(&self) -> usize {
+        self.waiter.window(&self.call)
+    }
+
     /// Pushes `token` to `watch` when the call ends.
     fn _watch(&self, watch: &Watch, token: u64) {
         self.call.watch(&watch.watch, token);

@@ -38,6 +38,12 @@ impl Waiter {
         if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
+    /// Number of calls of this call's function to keep under way so that no host runs out of them; 0 if none has run it.
+    #[must_use]
+    pub fn window(&self, call: &Call) -> usize {
+        self.reactor_lock.wakeup().lock().core.window(call.function().id())
+    }
+
     /// Waits up to `timeout` until the call has ended. Returns whether it has.
     #[must_use]
     pub fn wait(&self, call: &Call, timeout: Duration) -> bool {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::calls::CallState;
 use crate::core::Core;
 use crate::end::Loss;
-use crate::ids::{BlobId, CallId, WorkerId};
+use crate::ids::{BlobId, CallId, FunctionId, WorkerId};
 use crate::interface::Task;
+use crate::pace::Flow;
 use crate::policy::Policy;
 
 impl<T: Clone, P: Policy> Core<T, P> {
@@ -70,6 +71,20 @@ impl<T: Clone, P: Policy> Core<T, P> {
     #[must_use]
     pub fn live(&self) -> usize {
         self.calls.live()
+    }
+
+    /// Number of calls of a function to keep under way so that no host runs out of them, from the hosts that have run it;
+    /// 0 if none has. It is the number that all answer while the slowest one answers a call sent now (Little's law):
+    /// results taken in order wait for that one. To these come the calls that the others answer while they do not wait
+    /// for it: with fewer in the queue, the policy takes the map to be near its end and keeps the rest for faster hosts.
+    #[must_use]
+    pub fn window(&self, function: FunctionId) -> usize {
+        let hosts = self.hosts.iter().filter_map(|id| self.workers[id.index()].host.as_ref());
+        let flows: Vec<Flow> = hosts.filter_map(|host| host.flow(function)).collect();
+        let longest = flows.iter().map(|flow| flow.time).fold(0.0, f64::max);
+        let there = flows.iter().map(|flow| flow.rate * (2.0 * longest - flow.time)).sum::<f64>();
+        let here = 2.0 * longest * self.ready as f64 / self.pace.cost(function) as f64;
+        (there + here).ceil() as usize
     }
 
     /// Number of ready workers.
