@@ -325,7 +325,10 @@ class Grid:
             check_idempotent(of_module, options.idempotent)
             return of_module.submit_on(self, args, kwargs, options, ranks=ranks)
         if ranks:
-            fn, options = self._on_ranks(fn, ranks), options.with_cores(ranks * options.cores)
+            fn, options = (
+                self._on_ranks(fn, ranks, options.cores),
+                options.with_cores(ranks * options.cores),
+            )
         if self._has_servers and _tracing.is_used():
             return _tracing.submitted(
                 fn, options, lambda options: self._native.submit(self, fn, args, kwargs, options)
@@ -355,11 +358,11 @@ class Grid:
             deadline, idempotent, priority, bound, cores, memory, resources, expected
         )
 
-    def _on_ranks(self, fn: str | Callable[..., T], ranks: int) -> Callable[..., T]:
+    def _on_ranks(self, fn: str | Callable[..., T], ranks: int, threads: int) -> Callable[..., T]:
         """The Python function, as it is called on ranks of MPI."""
         from gridrpc._ranks import OnRanks
 
-        return OnRanks(fn, ranks, self.config.mpirun)
+        return OnRanks(fn, ranks, threads, self.config.mpirun)
 
     def _server(self, name: str | None) -> int | None:
         """The number of a server. Raises ServerNotFound."""

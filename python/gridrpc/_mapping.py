@@ -165,7 +165,7 @@ def planned(
                 raise TypeError(f"calls of a server's functions cannot have `{refused}`")
             chunk = 1
         if options.ranks:
-            function = grid._on_ranks(fn, options.ranks)
+            function = grid._on_ranks(fn, options.ranks, call.cores)
             options = options._replace(call=call.with_cores(options.ranks * call.cores), ranks=0)
         if seeded is not None:
             # Within retries: each attempt draws the same numbers.

@@ -9,10 +9,18 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 from pickle import loads
-from socket import AF_UNIX, socket
+from socket import AF_UNIX, IPPROTO_TCP, TCP_NODELAY, create_connection, socket
 from typing import Any
 
 from gridrpc._wrapped import Wrapped
+
+#: Start of the place of a worker with ranks on several nodes: its port, a colon, and hosts with
+#: commas follow. Otherwise the place is the path of a socket.
+TCP = "tcp:"
+#: The environment variable with the secret that ranks send to such a worker first.
+SECRET = "GRIDRPC_RANKS_SECRET"
+#: Seconds within which a host has to answer, and a rank to send the secret.
+PATIENCE = 5
 
 
 def main() -> None:
@@ -31,9 +39,28 @@ def main() -> None:
 
 
 def _connected(place: str) -> Connection:
+    if place.startswith(TCP):
+        return _connected_from_node(place.removeprefix(TCP))
     with socket(AF_UNIX) as opened:
         opened.connect(place)
         return Connection(opened.detach())
+
+
+def _connected_from_node(place: str) -> Connection:
+    port, _, hosts = place.partition(":")
+    why: OSError | None = None
+    for host in hosts.split(","):
+        try:
+            opened = create_connection((host, int(port)), timeout=PATIENCE)
+        except OSError as error:
+            why = error
+            continue
+        with opened:
+            opened.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+            opened.sendall(os.environ[SECRET].encode())
+            opened.settimeout(None)
+            return Connection(opened.detach())
+    raise ConnectionError(f"the worker at {hosts}, port {port}, cannot be reached: {why}")
 
 
 def _receive(connection: Connection, calls: queue.SimpleQueue[bytes]) -> None:

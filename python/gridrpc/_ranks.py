@@ -8,7 +8,9 @@ each other is the function's affair.
 
 from __future__ import annotations
 
+import hmac
 import os
+import secrets
 import selectors
 import shlex
 import shutil
@@ -25,6 +27,7 @@ from pathlib import Path
 from gridrpc import _native
 from gridrpc._frozen import RANK
 from gridrpc._launch import python_command
+from gridrpc._rank import PATIENCE, SECRET, TCP
 from gridrpc._wrapped import Wrapped
 
 TYPE_CHECKING = False  # as in `__init__`
@@ -49,9 +52,12 @@ COMMAND = "GRIDRPC_MPIRUN"
 class OnRanks(Wrapped):
     """Calls a function on ranks, and returns what it returns on rank 0."""
 
-    def __init__(self, function: str | Callable[..., Any], ranks: int, command: str) -> None:
+    def __init__(
+        self, function: str | Callable[..., Any], ranks: int, threads: int, command: str
+    ) -> None:
         super().__init__(function)
         self.ranks = ranks
+        self.threads = threads
         self.command = command
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -59,14 +65,15 @@ class OnRanks(Wrapped):
 
         call = dumps((self.function, args, kwargs))
         command = os.environ.get(COMMAND) or self.command
-        return _group_of(self.ranks, command).call(call, self.__qualname__)
+        return _group_of(self.ranks, self.threads, command).call(call, self.__qualname__)
 
 
 class _Group:
     """Ranks that are there."""
 
-    def __init__(self, ranks: int, command: str) -> None:
+    def __init__(self, ranks: int, threads: int, command: str) -> None:
         self.ranks = ranks
+        self.threads = threads
         self.command = command
         self._tail: deque[str] = deque(maxlen=TAIL)
         self._folder = tempfile.mkdtemp(prefix="gridrpc-ranks-")
@@ -93,14 +100,22 @@ class _Group:
                 "pip install mpi4py",
                 name="mpi4py",
             )
-        place = os.path.join(self._folder, "worker")
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(place)
+        variables = _environment(self.threads)
+        nodes = _native.nodes_for_ranks(self.ranks, self.threads)
+        with _listener(self._folder if nodes is None else None) as listener:
             listener.listen(self.ranks)
+            options, place, secret = [], listener.getsockname(), b""
+            if nodes is not None:
+                mapping, hosts = nodes
+                place = f"{TCP}{place[1]}:{','.join(hosts)}"
+                variables[SECRET] = secrets.token_hex()
+                secret = variables[SECRET].encode()
+                passed = [SECRET, "PYTHONPATH", *_native.THREAD_VARIABLES]
+                options = [*mapping, *(word for name in passed for word in ("-x", name))]
             program = [*python_command(RANK), RANK, place]
             self._process = subprocess.Popen(
-                [*words, "-n", str(self.ranks), *program],
-                env=_environment(),
+                [*words, *options, "-n", str(self.ranks), *program],
+                env=variables,
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 # Signals for the worker's group, such as ^C in a terminal, are the worker's affair.
@@ -109,12 +124,12 @@ class _Group:
             reader = threading.Thread(target=self._read_errors, daemon=True)
             reader.start()
             self._reader = reader
-            self._accept(listener)
+            self._accept(listener, secret)
         # Nothing is left behind, however this process ends.
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _accept(self, listener: socket.socket) -> None:
-        """Wait for all ranks."""
+    def _accept(self, listener: socket.socket, secret: bytes) -> None:
+        """Wait for all ranks. `secret`: what those on other nodes send first."""
         from multiprocessing.connection import Connection as Opened
 
         assert self._process is not None
@@ -129,6 +144,9 @@ class _Group:
                     raise self._lost("could not be started") from None
                 if time.monotonic() > end:
                     raise self._lost(f"have not come within {START_TIME:.0f} s") from None
+                continue
+            if secret and not _knows(accepted, secret):
+                accepted.close()
                 continue
             accepted.settimeout(None)
             connection: Connection = Opened(accepted.detach())
@@ -252,22 +270,46 @@ class _Group:
 _kept: _Group | None = None
 
 
-def _group_of(ranks: int, command: str) -> _Group:
+def _group_of(ranks: int, threads: int, command: str) -> _Group:
     """As many ranks: those of the last call, if it had as many, else new ones."""
     global _kept
-    known = _kept
+    known, wanted = _kept, (ranks, threads, command)
     if known is not None:
-        if known.is_there() and (known.ranks, known.command) == (ranks, command):
+        if known.is_there() and (known.ranks, known.threads, known.command) == wanted:
             return known
         _kept = None
         known.end()
-    _kept = _Group(ranks, command)
+    _kept = _Group(*wanted)
     return _kept
 
 
-def _environment() -> dict[str, str]:
+def _listener(folder: str | None) -> socket.socket:
+    """Where ranks connect to: in a folder of this node, or from other nodes too."""
+    if folder is not None:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(os.path.join(folder, "worker"))
+        return listener
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    return socket.create_server(("", 0), family=family, dualstack_ipv6=both)
+
+
+def _knows(accepted: socket.socket, secret: bytes) -> bool:
+    """Whether what has connected sends the secret."""
+    accepted.settimeout(PATIENCE)
+    try:
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sent = accepted.recv(len(secret), socket.MSG_WAITALL)
+    except OSError:
+        return False
+    return hmac.compare_digest(sent, secret)
+
+
+def _environment(threads: int) -> dict[str, str]:
     """What ranks and `mpirun` have in their environment."""
     kept = dict(_native.ranks_environment())
+    # The worker's own numbers are those of the whole call.
+    kept.update(dict.fromkeys(_native.THREAD_VARIABLES, str(threads)))
     # Where this worker finds gridrpc, so that they do.
     path = str(Path(__file__).resolve().parent.parent)
     others = kept.get("PYTHONPATH")

@@ -66,6 +66,7 @@ def _started(config: str) -> NotRun:
     )
 
 
+_RANKS_ON_NODES = "there is no such cluster: tests/gridrpc/test_ranks_nodes.py has one of its own"
 _BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_drivers.py runs it"
 _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
 _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
@@ -433,9 +434,10 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/mpi.md": {
         "#!/bin/bash": NotRun(_NO_CLUSTER),
-        "# Three jobs of two nodes: three programs of 16 ranks run at a time.": NotRun(
-            "there is no such cluster: tests/gridrpc/test_mpi_programs.py has one of its own"
+        "# Three jobs of two nodes with 8 cores each, for calls on 16 ranks.": NotRun(
+            _RANKS_ON_NODES
         ),
+        "# Requires a cluster with Slurm.": NotRun(_RANKS_ON_NODES),
     },
     "docs/gridengine.md": {
         "# Requires a cluster with Grid Engine: replace queue and numbers by yours.": (

@@ -103,7 +103,7 @@ def run_wide(program: str, namelist: str, ranks: int, shared: str) -> tuple[str,
 def test_ranks_of_a_call_are_on_all_nodes_of_its_job(program: str, tmp_path: Path) -> None:
     with slurm_of(4, 2) as slurm:
         site = Site(slurm, tmp_path / "shared")
-        wide = {"nodes": 2, "workers": 1, "options": ["--nodes=2", "--ntasks-per-node=2"]}
+        wide = {"nodes": 2, "nodes_per_host": 2, "workers": 1, "cores": 2}
         with site.full_grid(tmp_path, **wide) as grid:
             assert grid.workers == 2
             calls = [

@@ -15,6 +15,7 @@ mod server_query;
 mod session;
 mod top;
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -144,8 +145,8 @@ enum Command {
     /// Run functions as one of several MPI ranks (internal)
     #[command(hide = true)]
     Rank {
-        /// Socket of the worker that started it
-        place: PathBuf,
+        /// Socket or addresses of the worker that started it
+        place: OsString,
     },
     /// Run workers on this host for a client elsewhere; launchers start it
     ///

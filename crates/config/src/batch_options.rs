@@ -29,12 +29,15 @@ type Owners = &'static [BatchSystem];
 const ANY: Owners = &BatchSystem::ALL;
 const WITH_QUEUE: Owners = &[Slurm, GridEngine, HtCondor, Pbs, Torque, Lsf, Flux];
 const REQUEUING: Owners = &[Slurm, GridEngine, HtCondor, Pbs, Torque, Lsf];
+/// Systems that start the agent of a job of several nodes on its first node.
+const SPANNING: Owners = &[Slurm, Pbs, Torque, Lsf];
 const SLURM_AND_GRID_ENGINE: Owners = &[Slurm, GridEngine];
 const SLURM: Owners = &[Slurm];
 
 /// Keys that only batch systems have. A key that they name differently goes by each system's own name.
-const KEYS: [(&str, Owners); 17] = [
+const KEYS: [(&str, Owners); 18] = [
     ("nodes", ANY),
+    ("nodes_per_host", SPANNING),
     ("partition", SLURM),
     ("queue", &[GridEngine, Pbs, Torque, Lsf, Flux]),
     ("account", &[Slurm, Torque]),
@@ -82,6 +85,7 @@ pub(super) struct Draft {
     nodes: Option<u32>,
     /// The minimum number of nodes, if they come and go with demand.
     pub(super) least_nodes: Option<u32>,
+    nodes_per_host: Option<u32>,
     requeue: Option<bool>,
     request: Option<RequestForm>,
     queue: Option<String>,
@@ -109,6 +113,9 @@ impl Draft {
             "nodes" => {
                 let (least, most) = entry.range(MOST_HOSTS as u32)?;
                 (self.least_nodes, self.nodes) = (least, Some(most));
+            }
+            "nodes_per_host" => {
+                self.nodes_per_host = Some(entry.count(MOST_HOSTS as u32)?);
             }
             "requeue" => self.requeue = Some(entry.flag()?),
             "request" => self.request = Some(entry.choice(&REQUESTS)?),
@@ -184,6 +191,7 @@ impl Draft {
             skip: self.skip.or_else(|| other.skip.clone()).unwrap_or_default(),
             template: or(self.template, &other.template),
             requeue: self.requeue.or(other.requeue).unwrap_or(false),
+            nodes_per_host: self.nodes_per_host.or(other.nodes_per_host).unwrap_or(0),
         };
         let nodes = self.nodes.or(other.nodes);
         let is_within = batch.is_step() || system == Mpi;

@@ -185,15 +185,32 @@ pub enum LauncherKind {
 }
 
 impl LauncherKind {
-    /// Number of processors per worker.
+    /// Number of processors per worker, on all nodes of its host.
     pub fn cores_of_worker(&self) -> u32 {
         match self {
-            LauncherKind::Batch(batch) => batch.cores.max(1),
+            LauncherKind::Batch(batch) => {
+                batch.cores.max(1).saturating_mul(batch.nodes_per_host.max(1))
+            }
             LauncherKind::Local { .. }
             | LauncherKind::Ssh { .. }
             | LauncherKind::Program { .. }
             | LauncherKind::Session { .. }
             | LauncherKind::Server { .. } => 1,
+        }
+    }
+
+    /// Number of nodes, and processors of each, if a host is a job of several nodes.
+    pub fn nodes(&self) -> Option<(u32, u32)> {
+        match self {
+            LauncherKind::Batch(batch) if batch.nodes_per_host > 1 => {
+                Some((batch.nodes_per_host, batch.cores.max(1)))
+            }
+            LauncherKind::Batch(_)
+            | LauncherKind::Local { .. }
+            | LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. }
+            | LauncherKind::Session { .. }
+            | LauncherKind::Server { .. } => None,
         }
     }
 
@@ -256,6 +273,8 @@ pub struct Batch {
     pub template: Option<String>,
     /// Whether a job that loses its nodes is requeued and resumes on others.
     pub requeue: bool,
+    /// Nodes of each host, whose agent runs on the first of them; 0: one.
+    pub nodes_per_host: u32,
 }
 
 /// The form in which agents are requested.
@@ -279,7 +298,7 @@ impl Batch {
     #[must_use]
     pub fn is_step(&self) -> bool {
         match self.request {
-            RequestForm::Auto => self.system.has_this(),
+            RequestForm::Auto => self.system.has_this() && self.nodes_per_host < 2,
             RequestForm::Step => true,
             RequestForm::Array | RequestForm::Job | RequestForm::Direct => false,
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use gridrpc_wire::Compression;
 use toml::de::DeTable;
 
-use super::batch_options::{self, listed};
+use super::batch_options::{self, listed, request_name};
 use super::batch_systems::BatchSystem;
-use super::group::{FOREVER, HostGroup, LauncherKind, WorkerOutput};
+use super::group::{FOREVER, HostGroup, LauncherKind, RequestForm, WorkerOutput};
 use super::host_list::{Host, MOST_HOSTS, MOST_WORKERS, patterns};
 use super::problems::{Fault, Part, Report};
 use super::server::{self, ServerAddress};
@@ -415,6 +415,18 @@ impl Draft {
                 )
             }
         };
+        let mut workers = self.workers.or(defaults.workers);
+        if let LauncherKind::Batch(batch) = &launcher
+            && batch.nodes_per_host > 1
+        {
+            if let Some(workers @ 2..) = workers {
+                report.add(at, Fault::OneWorker { workers });
+            }
+            if !matches!(batch.request, RequestForm::Auto | RequestForm::Array) {
+                report.add(at, Fault::JobOfItsOwn { request: request_name(batch.request) });
+            }
+            workers = Some(1);
+        }
         let environment = merged(self.environment, &defaults.environment);
         let resources = merged(self.resources, &defaults.resources);
         let is_asked_for = matches!(launcher, LauncherKind::Batch(_));
@@ -423,7 +435,7 @@ impl Draft {
         let or =
             |own: Option<String>, inherited: &Option<String>| own.or_else(|| inherited.clone());
         HostGroup {
-            workers: self.workers.or(defaults.workers).unwrap_or(built_in.workers),
+            workers: workers.unwrap_or(built_in.workers),
             python: or(self.python, &defaults.python),
             program: or(self.program, &defaults.program),
             directory: or(self.directory, &defaults.directory),

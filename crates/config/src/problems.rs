@@ -159,6 +159,18 @@ pub enum Fault {
          choose another `launcher`"
     )]
     NotForLauncher { key: &'static str, launcher: &'static str, fits: String },
+    /// Several workers on a host of several nodes.
+    #[error(
+        "`workers` is {workers}, and a host with `nodes_per_host` has one worker, which uses all of its nodes: \
+         write workers = 1, and the processors of each node as `cores`"
+    )]
+    OneWorker { workers: u32 },
+    /// A request that has agents on all nodes, or starts none by a script.
+    #[error(
+        "`request` is {request:?}, and a host with `nodes_per_host` has a job of its own: write request = \"array\", \
+         or take it out"
+    )]
+    JobOfItsOwn { request: &'static str },
     /// An unknown URL scheme.
     #[error(
         "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor:, pbs:, torque:, \

@@ -16,7 +16,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 45] = [
+const KEYS: [(&str, Kind); 46] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -46,6 +46,7 @@ const KEYS: [(&str, Kind); 45] = [
     ("memory", Kind::Text),
     ("resources", Kind::Table),
     ("nodes", Kind::Number),
+    ("nodes_per_host", Kind::Number),
     ("partition", Kind::Text),
     ("queue", Kind::Text),
     ("account", Kind::Text),

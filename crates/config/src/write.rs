@@ -103,6 +103,8 @@ fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
     line("options", (!batch.options.is_empty()).then(|| list(&batch.options)));
     line("skip", (!batch.skip.is_empty()).then(|| list(&batch.skip)));
     line("template", batch.template.as_deref().map(quoted));
+    let nodes = batch.nodes_per_host;
+    line("nodes_per_host", (nodes > 0).then(|| nodes.to_string()));
     line("requeue", batch.requeue.then(|| "true".to_owned()));
 }
 

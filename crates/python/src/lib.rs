@@ -102,6 +102,14 @@ mod _native {
         gridrpc_worker::ranks_environment()
     }
 
+    /// Options of `mpirun` for this many ranks, with so many threads each, and where they reach this process; `None`:
+    /// all are on this node.
+    #[pyfunction]
+    fn nodes_for_ranks(ranks: u32, threads: u32) -> Option<([String; 2], Vec<String>)> {
+        let options = gridrpc_worker::options_for_nodes(ranks, threads)?;
+        Some((options, gridrpc_worker::hosts_for_ranks()))
+    }
+
     /// Sets the name of this process in `gridrpc top`, which replaces its command line.
     #[pyfunction]
     fn name_program(name: String) {

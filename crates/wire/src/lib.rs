@@ -42,7 +42,7 @@ pub use frame::{Frame, HEADER_LEN, Header, MAX_DESCRIPTORS, data_header};
 pub use host::{Examine, HostCall, HostEnd, HostLoss, Join, MAX_ECHO, SECRET, Serve};
 pub use kind::Kind;
 pub use message::{FunctionForm, Hello, Message, PARTING, Prepare, Stamps, Welcome};
-pub use ranks::Ranks;
+pub use ranks::{NODES, Ranks};
 pub use remote_error::RemoteError;
 pub use section::{
     Lease, MAX_DAEMON_SEGMENTS, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections,

@@ -2,6 +2,8 @@
 
 use crate::bytes::{Order, Reader, WireError, Writer};
 
+/// Environment variable of workers whose host is a job of several nodes: number of nodes, `x`, and cores of each.
+pub const NODES: &str = "GRIDRPC_NODES";
 /// Replaces the number of values: no function has so many parameters.
 const MARK: u16 = u16::MAX - 1;
 /// Length of the header before the command, bytes.

@@ -13,6 +13,9 @@ mod stopped;
 mod threads;
 
 pub use link::{Answer, CallbackAnswer, Entrance, Job, KnownFunction, Turn, WorkerLink};
-pub use module::{Modules, Program, environment as ranks_environment, run_rank};
+pub use module::{
+    Modules, Program, environment as ranks_environment, hosts as hosts_for_ranks,
+    options_for_nodes, run_rank,
+};
 pub use native::serve as serve_native;
 pub use spawner::{Role, Spawner};

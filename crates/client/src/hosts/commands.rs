@@ -1,8 +1,8 @@
 //! Commands to agents.
 
-use gridrpc_config::{HostGroup, LauncherKind};
+use gridrpc_config::{BatchSystem, HostGroup, LauncherKind};
 use gridrpc_link::NOT_PRELOADED;
-use gridrpc_wire::{Compression, Serve, VERSION};
+use gridrpc_wire::{Compression, NODES, Serve, VERSION};
 
 use crate::common::Common;
 use crate::config::{Config, Preload};
@@ -112,6 +112,7 @@ impl HostSettings {
                 let all = groups.workers.environment.iter().chain(python);
                 all.chain(&group.environment)
                     .map(|(name, value)| format!("{name}={value}"))
+                    .chain(of_nodes(&group.launcher))
                     .collect()
             })
         });
@@ -124,4 +125,15 @@ impl HostSettings {
             environment: environment.collect(),
         }
     }
+}
+
+/// Variables for workers of a host that is a job of several nodes.
+fn of_nodes(launcher: &LauncherKind) -> Vec<String> {
+    let Some((count, cores)) = launcher.nodes() else { return Vec::new() };
+    let mut variables = vec![format!("{NODES}={count}x{cores}")];
+    if matches!(launcher, LauncherKind::Batch(batch) if batch.system == BatchSystem::Slurm) {
+        // `mpirun` starts its daemons by `srun`, which would wait as long as those of another `mpirun` are there or end.
+        variables.push("SLURM_OVERLAP=1".to_owned());
+    }
+    variables
 }

@@ -93,6 +93,8 @@ fn batch() -> impl Strategy<Value = Batch> {
                 skip,
                 template,
                 requeue,
+                // Groups with several have one worker: tests/urls.rs.
+                nodes_per_host: 0,
             }
         })
 }

@@ -91,6 +91,26 @@ grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", 
 }
 
 #[test]
+fn hosts_of_several_nodes_that_cannot_be() {
+    let of_slurm = |keys: &str| {
+        let all = told(&format!("[server.lab]\nlauncher = 'slurm'\nnodes_per_host = 2\n{keys}"));
+        all.split_once("\"lab\": ").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        of_slurm("workers = 4\n"),
+        "`workers` is 4, and a host with `nodes_per_host` has one worker, which uses all of its nodes: write \
+         workers = 1, and the processors of each node as `cores`"
+    );
+    assert_eq!(
+        of_slurm("request = 'step'\n"),
+        "`request` is \"step\", and a host with `nodes_per_host` has a job of its own: write request = \"array\", \
+         or take it out"
+    );
+    let text = told("[server.lab]\nlauncher = 'htcondor'\nnodes_per_host = 2\n");
+    assert!(text.contains("only for \"slurm\", \"pbs\", \"torque\" and \"lsf\""), "{text}");
+}
+
+#[test]
 fn modules_that_cannot_be() {
     let expected =
         "`preload` is 3: write a list of modules, such as [\"lapack\", \"/opt/site/fft.so\"]";

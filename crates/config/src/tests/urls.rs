@@ -301,6 +301,16 @@ fn servers() {
 }
 
 #[test]
+fn hosts_of_several_nodes() {
+    let group = from_url("slurm://lab?nodes=3&nodes_per_host=2&cores=8").unwrap();
+    assert_eq!((group.hosts.len(), group.workers), (3, 1));
+    assert_eq!((group.launcher.cores_of_worker(), group.launcher.nodes()), (16, Some((2, 8))));
+    assert_eq!(read(&write(std::slice::from_ref(&group)), "").unwrap(), [group]);
+    let of_one = from_url("slurm://lab?nodes_per_host=1&workers=4&cores=2").unwrap();
+    assert_eq!((of_one.launcher.cores_of_worker(), of_one.launcher.nodes()), (2, None));
+}
+
+#[test]
 fn hosts_that_come_and_go() {
     let of = |url| {
         let group = from_url(url).unwrap();

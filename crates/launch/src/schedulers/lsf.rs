@@ -95,11 +95,15 @@ const HINTS: ErrorHints = ErrorHints {
 
 fn options(wanted: &Wanted<'_>) -> Vec<String> {
     let Wanted { batch, name, agents, cores } = *wanted;
+    let nodes = u64::from(batch.nodes_per_host.max(1));
     let array = if agents > 1 { format!("[1-{agents}]") } else { String::new() };
     let mut options = vec![
         format!("-J \"{name}{array}\""),
-        format!("-n {cores}"),
-        "-R \"span[hosts=1]\"".to_owned(),
+        format!("-n {}", cores * nodes),
+        match nodes {
+            1 => "-R \"span[hosts=1]\"".to_owned(),
+            _ => format!("-R \"span[ptile={cores}]\""),
+        },
         // The agent's output goes to the tickets' folder; LSF would mail its own report.
         "-o /dev/null".to_owned(),
         if batch.requeue { "-r" } else { "-rn" }.to_owned(),

@@ -121,7 +121,10 @@ const HINTS: ErrorHints = ErrorHints {
 
 fn options(wanted: &Wanted<'_>) -> Vec<String> {
     let Wanted { batch, agents, cores, .. } = *wanted;
-    let mut chunk = format!("-l select=1:ncpus={cores}");
+    let mut chunk = match batch.nodes_per_host {
+        0 | 1 => format!("-l select=1:ncpus={cores}"),
+        nodes => format!("-l select={nodes}:ncpus={cores}:mpiprocs={cores}"),
+    };
     let memory = batch.memory.as_deref().map(|memory| format!("mem={}", memory_size(memory)));
     for part in memory.iter().chain(&batch.constraint) {
         chunk.push_str(&format!(":{part}"));
@@ -134,14 +137,20 @@ fn options(wanted: &Wanted<'_>) -> Vec<String> {
     }
     options.push(chunk);
     let mut say = |option: Option<String>| options.extend(option);
-    say(batch.exclusive.then(|| "-l place=exclhost".to_owned()));
+    let place = match (batch.exclusive, batch.nodes_per_host > 1) {
+        (true, true) => Some("scatter:exclhost"),
+        (true, false) => Some("exclhost"),
+        (false, true) => Some("scatter"),
+        (false, false) => None,
+    };
+    say(place.map(|place| format!("-l place={place}")));
     say(batch.account.as_ref().map(|project| format!("-P {project}")));
     options
 }
 
 fn torque_options(wanted: &Wanted<'_>) -> Vec<String> {
     let Wanted { batch, agents, cores, .. } = *wanted;
-    let mut nodes = format!("-l nodes=1:ppn={cores}");
+    let mut nodes = format!("-l nodes={}:ppn={cores}", batch.nodes_per_host.max(1));
     nodes.extend(batch.constraint.iter().map(|constraint| format!(":{constraint}")));
     let mut options = common(wanted);
     options.push(format!("-r {}", if batch.requeue { "y" } else { "n" }));

@@ -152,6 +152,22 @@ fn each_option_can_be_left_out_and_no_other() {
 }
 
 #[test]
+fn a_host_of_several_nodes_is_a_job() {
+    for (system, lines) in [
+        ("pbs", &["-l select=2:ncpus=8:mpiprocs=8", "-l place=scatter"][..]),
+        ("torque", &["-l nodes=2:ppn=8"]),
+        ("lsf", &["-n 16", "-R \"span[ptile=8]\""]),
+    ] {
+        let url = format!("{system}:?nodes=3&nodes_per_host=2&cores=8");
+        let script = script_of(&url).unwrap();
+        has_lines(&script, scheduler(&url).dialect.directive, lines);
+        assert!(script.contains(" --processors 8 "), "{script}");
+    }
+    let shared = script_of("pbs:?nodes_per_host=2&exclusive=true").unwrap();
+    has_lines(&shared, "#PBS ", &["-l place=scatter:exclhost"]);
+}
+
+#[test]
 fn whole_nodes_count_their_processors() {
     for system in ["pbs", "torque", "lsf", "flux"] {
         let script = script_of(&format!("{system}:?exclusive=true")).unwrap();

@@ -58,16 +58,17 @@ impl Slurm {
         let array = self.is_array(agents);
         let mut options = vec![format!("--job-name={}", self.name)];
         let mut set = |option: String| options.push(option);
+        let nodes = batch.nodes_per_host.max(1);
         // Slurm expands `%` in file names.
         let output = folder.replace('%', "%%");
         match (array, agents) {
             (true, _) => {
                 set(format!("--array=0-{}", agents - 1));
-                set("--nodes=1".to_owned());
+                set(format!("--nodes={nodes}"));
                 set(format!("--output={}", quoted(&format!("{output}/%a.out"))));
             }
             (false, 1) => {
-                set("--nodes=1".to_owned());
+                set(format!("--nodes={nodes}"));
                 set(format!("--output={}", quoted(&format!("{output}/0.out"))));
             }
             (false, _) => {
@@ -77,9 +78,14 @@ impl Slurm {
                 set(format!("--output={}", quoted(&format!("{output}/job.out"))));
             }
         }
-        set("--ntasks-per-node=1".to_owned());
-        if let Some(cores) = processors_of_agent(batch, self.workers) {
-            set(format!("--cpus-per-task={cores}"));
+        if nodes > 1 {
+            // `mpirun` gives each task a rank.
+            set(format!("--ntasks-per-node={}", batch.cores.max(1)));
+        } else {
+            set("--ntasks-per-node=1".to_owned());
+            if let Some(cores) = processors_of_agent(batch, self.workers) {
+                set(format!("--cpus-per-task={cores}"));
+            }
         }
         // Without requeueing, a new job replaces a lost one.
         set(if batch.requeue { "--requeue" } else { "--no-requeue" }.to_owned());

@@ -67,6 +67,16 @@ fn one_job_of_several_nodes_starts_its_agents_by_srun() {
 }
 
 #[test]
+fn a_host_of_several_nodes_is_a_job() {
+    let script = script_of("slurm:?nodes=3&nodes_per_host=2&cores=8&memory=4G");
+    for line in ["--array=0-2", "--nodes=2", "--ntasks-per-node=8", "--mem=4G"] {
+        assert!(script.contains(&format!("\n#SBATCH {line}\n")), "{line}: {script}");
+    }
+    assert!(!script.contains("--cpus-per-task") && !script.contains("srun"), "{script}");
+    assert!(script_of("slurm:?nodes_per_host=2").contains("\n#SBATCH --nodes=2\n"));
+}
+
+#[test]
 fn each_option_can_be_left_out_and_no_other() {
     let keys =
         "workers=4&partition=long&account=me&memory=8G&wall_time=60&exclusive=true&constraint=a";

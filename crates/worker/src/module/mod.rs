@@ -34,7 +34,7 @@ use error::{CallError, Lost};
 use library::Library;
 use ranks::Group;
 
-pub use ranks::{Program, environment, run_rank};
+pub use ranks::{Program, environment, hosts, options_for_nodes, run_rank};
 
 /// The modules that this worker has loaded.
 pub struct Modules {

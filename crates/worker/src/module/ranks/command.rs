@@ -13,8 +13,11 @@ use std::time::Duration;
 
 use gridrpc_sys::process::end_with_parent;
 use gridrpc_sys::thread_limits::THREADS;
+use gridrpc_wire::{NODES, Ranks};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, geteuid};
+
+use super::listener::{Listener, SECRET};
 
 /// Default command.
 const USUAL: &str = "mpirun";
@@ -26,10 +29,11 @@ const TAIL: usize = 40;
 const BY_ITSELF: Duration = Duration::from_millis(500);
 const ASKED: Duration = Duration::from_secs(5);
 
-/// Variables that ranks of other jobs and batch systems leave in the environment. With them, `mpirun` would start its
-/// ranks on the nodes of an allocation, but these ranks belong here, beside their worker.
-const FOREIGN: [&str; 8] =
-    ["OMPI_", "PMI", "SLURM_", "PRTE_", "HYDI_", "PE_HOSTFILE", "PBS_", "LSB_"];
+/// Variables that ranks of other jobs leave in the environment.
+const OF_RANKS: [&str; 4] = ["OMPI_", "PMI", "PRTE_", "HYDI_"];
+/// Variables of batch systems. With them, `mpirun` starts its ranks on the nodes of an allocation. Unless this host is
+/// all of these nodes, the ranks belong here, beside their worker.
+const OF_JOBS: [&str; 4] = ["SLURM_", "PE_HOSTFILE", "PBS_", "LSB_"];
 /// Options of Open MPI 4 and 5. The grid counts places, so ranks are not bound to processors, and there may be more
 /// of them than `mpirun` assumes.
 const OPTIONS: [(&str, &str); 4] = [
@@ -43,13 +47,55 @@ const AS_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CO
 /// Environment of ranks and of `mpirun`.
 #[must_use]
 pub fn environment() -> Vec<(OsString, OsString)> {
+    let jobs = if Nodes::of_this_host().is_some() { &[][..] } else { &OF_JOBS };
     let is_foreign = |name: &OsStr| {
-        FOREIGN.iter().any(|start| name.as_encoded_bytes().starts_with(start.as_bytes()))
+        let mut foreign = OF_RANKS.iter().chain(jobs);
+        foreign.any(|start| name.as_encoded_bytes().starts_with(start.as_bytes()))
     };
     let kept = std::env::vars_os().filter(|(name, _)| !is_foreign(name));
     let options = OPTIONS.iter().map(|(name, value)| (name.into(), value.into()));
     let as_root = AS_ROOT.iter().filter(|_| geteuid().is_root());
     kept.chain(options).chain(as_root.map(|name| (name.into(), "1".into()))).collect()
+}
+
+/// The nodes of the job that this host stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Nodes {
+    count: u32,
+    /// Cores of each.
+    cores: u32,
+}
+
+impl Nodes {
+    /// Those of the host of this process; none: it is one node.
+    pub(super) fn of_this_host() -> Option<Nodes> {
+        Nodes::parse(&std::env::var(NODES).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Nodes> {
+        let (count, cores) = text.split_once('x')?;
+        Some(Nodes { count: count.parse().ok()?, cores: cores.parse().ok()? })
+    }
+
+    /// Options of `mpirun`: a node gets as many ranks as it has cores for.
+    fn options(self, ranks: u32, threads: u32) -> [String; 2] {
+        let Nodes { count, cores } = self;
+        let fit = cores / threads.max(1);
+        let each = fit.max(ranks.div_ceil(count.max(1))).max(1);
+        ["--map-by".to_owned(), format!("ppr:{each}:node")]
+    }
+}
+
+/// Options of `mpirun` for this many ranks, with so many threads each, on the nodes of this host; none: it is one
+/// node.
+#[must_use]
+pub fn options_for_nodes(ranks: u32, threads: u32) -> Option<[String; 2]> {
+    Nodes::of_this_host().map(|nodes| nodes.options(ranks, threads))
+}
+
+/// Options of `mpirun` that pass variables on to other nodes.
+fn passed_on() -> impl Iterator<Item = &'static str> {
+    [SECRET].into_iter().chain(THREADS).flat_map(|name| ["-x", name])
 }
 
 /// The command to use: that of this host, or the one that the grid names.
@@ -71,25 +117,30 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts this many ranks: each runs `program` with `place` as the last argument.
+    /// Starts ranks: each runs `program`, which connects to `listener`.
     pub(super) fn start(
         command: &str,
-        (ranks, threads): (u32, u32),
+        asked: &Ranks,
+        nodes: Option<Nodes>,
         program: &Path,
-        place: &Path,
+        listener: &Listener,
     ) -> io::Result<Running> {
+        let (ranks, threads) = (asked.ranks, asked.threads);
         let words = shlex::split(command).unwrap_or_default();
         let [name, arguments @ ..] = &words[..] else { return Err(io::ErrorKind::NotFound.into()) };
         let mut command = Command::new(name);
         command
             .args(arguments)
+            .args(nodes.iter().flat_map(|nodes| nodes.options(ranks, threads)))
+            .args(nodes.iter().flat_map(|_| passed_on()))
             .arg("-n")
             .arg(ranks.to_string())
             .arg(program)
             .arg("rank")
-            .arg(place);
+            .arg(listener.place()?);
         command.env_clear().envs(environment());
         command.envs(THREADS.map(|name| (name, threads.to_string())));
+        command.envs(listener.secret().map(|secret| (SECRET, secret)));
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         // Signals to the worker's group, such as ^C in a terminal, are handled by the worker.
         command.process_group(0);
@@ -177,5 +228,24 @@ pub(super) fn how(status: ExitStatus) -> (String, Option<i32>, Option<i32>) {
             let status = status.code().unwrap_or_default();
             (format!("with status {status}"), Some(status), None)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_get_as_many_ranks_as_they_have_cores_for() {
+        let each = |text: &str, ranks, threads| {
+            let nodes = Nodes::parse(text).unwrap();
+            nodes.options(ranks, threads)[1].clone()
+        };
+        assert_eq!(each("2x8", 4, 1), "ppr:8:node");
+        assert_eq!(each("2x8", 8, 2), "ppr:4:node");
+        // Two of three threads each fit into eight cores, and five have to be somewhere.
+        assert_eq!(each("2x8", 5, 3), "ppr:3:node");
+        assert_eq!(each("2x1", 2, 4), "ppr:1:node");
+        assert_eq!(Nodes::parse("2"), None);
     }
 }

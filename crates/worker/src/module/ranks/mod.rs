@@ -6,13 +6,13 @@
 
 mod cancellation;
 mod command;
+mod listener;
 mod protocol;
 mod rank;
 mod stage;
 
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -21,18 +21,19 @@ use std::time::{Duration, Instant};
 use gridrpc_shm::segment::Pool;
 use gridrpc_wire::Ranks;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::mkdtemp;
 
 use crate::link::WorkerLink;
 use crate::module::arguments::Arguments;
 use crate::module::error::{CallError, Lost};
 use crate::module::raised::Raised;
-use command::{Running, chosen, how};
+use command::{Nodes, Running, chosen, how};
+use listener::Listener;
 use protocol::{Connection, Said};
-use stage::Stage;
+use stage::{Stage, check_for_nodes};
 
 pub(super) use cancellation::is_cancelled;
-pub use command::environment;
+pub use command::{environment, options_for_nodes};
+pub use listener::hosts;
 pub use rank::run_rank;
 
 /// Time within which all ranks must have connected.
@@ -76,13 +77,11 @@ impl Group {
             |why: String| Lost::at_start(format!("{ranks} ranks could not be started: {why}"));
         let program = program().map_err(not_started)?;
         let command = chosen(&asked.command);
-        // Nothing is left behind, however this process ends: the socket loses its name when all ranks have connected.
-        let folder = Folder::new().map_err(|error| not_started(error.to_string()))?;
-        let place = folder.0.join("worker");
-        let listener = UnixListener::bind(&place)
-            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-            .map_err(|error| not_started(format!("`{}`: {error}", place.display())))?;
-        let running = Running::start(&command, (ranks, asked.threads), &program, &place);
+        let nodes = Nodes::of_this_host();
+        // Nothing is left behind, however this process ends: a socket loses its name when all ranks have connected.
+        let listener = if nodes.is_some() { Listener::remote() } else { Listener::local() };
+        let listener = listener.map_err(|error| not_started(format!("its socket: {error}")))?;
+        let running = Running::start(&command, asked, nodes, &program, &listener);
         let running = running.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_started(format!(
                 "`{}` is not there: install Open MPI (openmpi-bin), or name the command by `mpirun` in the grid's \
@@ -99,7 +98,7 @@ impl Group {
     }
 
     /// Waits for all ranks.
-    fn gather(&mut self, listener: &UnixListener) -> Result<(), CallError> {
+    fn gather(&mut self, listener: &Listener) -> Result<(), CallError> {
         let wanted = self.asked.ranks as usize;
         let mut coming: Vec<Connection> = Vec::new();
         let mut here: Vec<Option<Connection>> = (0..wanted).map(|_| None).collect();
@@ -133,11 +132,9 @@ impl Group {
                     Ok(_) | Err(_) => {}
                 }
             }
-            if let Ok((socket, _)) = listener.accept() {
-                let connection = Connection(socket);
+            if let Ok(connection) = listener.accept() {
                 let module = self.module.to_string_lossy().into_owned();
-                let told = connection.0.set_nonblocking(false);
-                if told.and_then(|()| connection.send(&Said::Serve(module), &[], None)).is_ok() {
+                if connection.send(&Said::Serve(module), [&[], &[]], None).is_ok() {
                     coming.push(connection);
                 }
                 continue;
@@ -162,32 +159,37 @@ impl Group {
         function: &str,
         arguments: &mut Arguments,
     ) -> Result<u64, CallError> {
+        if self.connections.iter().any(|connection| !connection.passes_memory) {
+            check_for_nodes(arguments)?;
+        }
         let stage = Stage::fill(&self.pool, arguments)?;
         let file = stage.lent.segment().file();
         let (_, own_name) = function.split_once('/').unwrap_or(("", function));
         for (rank, connection) in self.connections.iter().enumerate() {
             let told = if rank == 0 { &stage.first } else { &stage.others };
+            let passes = connection.passes_memory;
+            let content = if passes { &[] } else { stage.content(rank)? };
             let run = Said::Run {
                 function: own_name.to_owned(),
                 stage: stage.layout,
+                content: content.len(),
                 places: told.places.clone(),
             };
-            if connection.send(&run, &told.texts, Some(file.as_fd())).is_err() {
+            let file = passes.then(|| file.as_fd());
+            if connection.send(&run, [&told.texts, content], file).is_err() {
                 return Err(self.lost(&format!("were lost before they ran {function}"), Some(rank)));
             }
         }
-        let (processor, texts) = self.wait(link, function, &stage)?;
+        let (processor, mut texts) = self.wait(link, function)?;
+        if self.connections.first().is_some_and(|first| !first.passes_memory) {
+            stage.take_content(&mut texts)?;
+        }
         stage.take_results(arguments, &texts)?;
         Ok(processor)
     }
 
     /// Waits for all ranks' answers, and notifies the ranks if the call is cancelled.
-    fn wait(
-        &mut self,
-        link: &mut WorkerLink,
-        function: &str,
-        stage: &Stage,
-    ) -> Result<(u64, Vec<u8>), CallError> {
+    fn wait(&mut self, link: &mut WorkerLink, function: &str) -> Result<(u64, Vec<u8>), CallError> {
         let mut waiting: Vec<usize> = (0..self.connections.len()).collect();
         let (mut processor, mut results) = (0, Vec::new());
         let mut failed: Option<(Instant, CallError)> = None;
@@ -215,7 +217,10 @@ impl Group {
             }
             if ready.get(waiting.len()) == Some(&true) && link.is_cancelled() {
                 is_cancelled = true;
-                stage.cancel();
+                for rank in &waiting {
+                    // One that is lost is noticed below.
+                    let _ = self.connections[*rank].send(&Said::Cancel, [&[], &[]], None);
+                }
             }
             for at in (0..waiting.len()).rev().filter(|at| ready[*at]) {
                 let rank = waiting.swap_remove(at);
@@ -278,20 +283,5 @@ impl Drop for Group {
         // Ranks end as soon as their connections close.
         self.connections.clear();
         self.running.end();
-    }
-}
-
-/// A private folder of this user, for as long as ranks are started.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> io::Result<Folder> {
-        Ok(Folder(mkdtemp(&std::env::temp_dir().join("gridrpc-ranks-XXXXXX"))?))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -2,9 +2,8 @@
 //! come from the same installation, so the protocol is private.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +15,12 @@ pub(super) enum Said {
     /// Rank to worker: it has connected, and sees this many ranks.
     Here { rank: u32, ranks: u32 },
     /// Worker to rank: call a function. The descriptor is that of the arrays' memory; the bytes are lists of texts.
-    Run { function: String, stage: Layout, places: Vec<Place> },
+    /// Without a descriptor, the first `content` bytes of that memory follow the texts.
+    Run { function: String, stage: Layout, content: usize, places: Vec<Place> },
+    /// Worker to rank: the call that it runs has been cancelled.
+    Cancel,
     /// Rank to worker: the function has returned after this much processor time, ns. The bytes are the returned lists
-    /// of texts, in the order of their parameters.
+    /// of texts, in the order of their parameters. If all of the memory came as bytes, the results follow.
     Returned { processor: u64 },
     /// Rank to worker: the function has thrown an exception, with this type and message.
     Raised { kind: String, message: String },
@@ -26,8 +28,7 @@ pub(super) enum Said {
     Failed(String),
 }
 
-/// Layout of the memory of a call: a page with the cancellation flag, the private part of each rank, then the results
-/// of rank 0.
+/// Layout of the memory of a call: the private part of each rank, then the results of rank 0.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Layout {
     /// Start of the results, bytes.
@@ -36,7 +37,7 @@ pub(super) struct Layout {
     pub(super) len: usize,
 }
 
-/// Length of the first page, bytes.
+/// Alignment of the results, bytes: a page, so that they can be mapped.
 pub(super) const PAGE: usize = 4096;
 
 /// Location of an argument for a rank.
@@ -63,74 +64,103 @@ pub(super) enum Place {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Connection(pub(super) UnixStream);
+pub(super) struct Connection {
+    /// A stream socket.
+    pub(super) socket: OwnedFd,
+    /// Whether descriptors can be sent. Otherwise memory is sent as bytes.
+    pub(super) passes_memory: bool,
+}
 
 /// Lengths of the JSON and of the bytes.
 const HEAD: usize = 12;
 
 impl Connection {
+    /// Sends a message with the bytes of both parts.
     pub(super) fn send(
         &self,
         said: &Said,
-        bytes: &[u8],
+        [bytes, content]: [&[u8]; 2],
         file: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
         let text = serde_json::to_vec(said)?;
         let mut message = Vec::with_capacity(HEAD + text.len() + bytes.len());
         message.extend_from_slice(&(text.len() as u32).to_ne_bytes());
-        message.extend_from_slice(&(bytes.len() as u64).to_ne_bytes());
+        message.extend_from_slice(&((bytes.len() + content.len()) as u64).to_ne_bytes());
         message.extend_from_slice(&text);
         message.extend_from_slice(bytes);
         // The descriptor goes with the first bytes.
         let descriptors: Vec<_> = file.iter().map(AsRawFd::as_raw_fd).collect();
-        let sent = gridrpc_sys::send(self.0.as_fd(), &message, &descriptors)?;
-        (&self.0).write_all(&message[sent..])
+        let sent = gridrpc_sys::send(self.as_fd(), &message, &descriptors)?;
+        self.send_all(&message[sent..])?;
+        self.send_all(content)
+    }
+
+    fn send_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match gridrpc_sys::send(self.as_fd(), bytes, &[]) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn receive(&self) -> io::Result<(Said, Vec<u8>, Option<OwnedFd>)> {
         let mut head = [0; HEAD];
         let mut descriptors = VecDeque::new();
-        let mut filled = 0;
-        while filled < HEAD {
-            match gridrpc_sys::receive(self.0.as_fd(), &mut head[filled..], &mut descriptors) {
+        self.fill(&mut head, &mut descriptors)?;
+        let [a, b, c, d, len @ ..] = head;
+        let mut text = vec![0; u32::from_ne_bytes([a, b, c, d]) as usize];
+        self.fill(&mut text, &mut descriptors)?;
+        let mut bytes = vec![0; u64::from_ne_bytes(len) as usize];
+        self.fill(&mut bytes, &mut descriptors)?;
+        Ok((serde_json::from_slice(&text)?, bytes, descriptors.pop_front().flatten()))
+    }
+
+    fn fill(
+        &self,
+        mut buffer: &mut [u8],
+        descriptors: &mut VecDeque<Option<OwnedFd>>,
+    ) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match gridrpc_sys::receive(self.as_fd(), buffer, descriptors) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(came) => filled += came,
+                Ok(came) => buffer = &mut buffer[came..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        let [a, b, c, d, len @ ..] = head;
-        let mut text = vec![0; u32::from_ne_bytes([a, b, c, d]) as usize];
-        (&self.0).read_exact(&mut text)?;
-        let mut bytes = vec![0; u64::from_ne_bytes(len) as usize];
-        (&self.0).read_exact(&mut bytes)?;
-        Ok((serde_json::from_slice(&text)?, bytes, descriptors.pop_front().flatten()))
+        Ok(())
     }
 }
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     #[test]
     fn what_is_said_arrives_with_its_bytes_and_its_descriptor() {
         let (one, other) = UnixStream::pair().unwrap();
-        let (one, other) = (Connection(one), Connection(other));
+        let end = |socket: UnixStream| Connection { socket: socket.into(), passes_memory: true };
+        let (one, other) = (end(one), end(other));
         let file = gridrpc_sys::memory_file(c"test", PAGE as u64).unwrap();
         let places = vec![Place::Number([7; 16]), Place::At(PAGE)];
         let stage = Layout { results: PAGE, len: 2 * PAGE };
-        let run = Said::Run { function: "f".into(), stage, places: places.clone() };
-        one.send(&run, b"texts", Some(file.as_fd())).unwrap();
-        one.send(&Said::Returned { processor: 5 }, b"", None).unwrap();
+        let run = Said::Run { function: "f".into(), stage, content: 4, places: places.clone() };
+        one.send(&run, [b"texts", b"more"], Some(file.as_fd())).unwrap();
+        one.send(&Said::Returned { processor: 5 }, [b"", b""], None).unwrap();
         let (said, bytes, file) = other.receive().unwrap();
         assert!(matches!(said, Said::Run { places: came, .. } if came == places));
-        assert!(bytes == b"texts" && file.is_some());
+        assert!(bytes == b"textsmore" && file.is_some());
         assert!(matches!(other.receive().unwrap().0, Said::Returned { processor: 5 }));
         drop(one);
         assert_eq!(other.receive().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);

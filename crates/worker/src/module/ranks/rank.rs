@@ -1,73 +1,93 @@
 //! MPI rank: a process that runs functions for the worker that started it.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_int, c_void};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
 
 use gridrpc_idl::Mode;
 use gridrpc_sys::processor_ns;
 use gridrpc_typed::{add_text, list_texts};
 use gridrpc_wire::Order;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::cancellation;
-use super::protocol::{Connection, Layout, PAGE, Place, Said};
+use super::cancellation::CANCELLED;
+use super::listener::connect;
+use super::protocol::{Connection, Layout, Place, Said};
 use crate::module::entry::Entry;
 use crate::module::library::Library;
 use crate::module::strings::{self, Texts};
 
 /// Serves the worker that listens at `place`, until the connection ends.
-fn serve(place: &Path) -> io::Result<()> {
-    let connection = Connection(UnixStream::connect(place)?);
-    let (Said::Serve(module), ..) = connection.receive()? else { return Err(unexpected()) };
-    end_with(&connection)?;
+fn serve(place: &OsStr) -> io::Result<()> {
+    let connection = Arc::new(connect(place)?);
+    let (Said::Serve(module), ..) = connection.receive()? else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    let calls = receive_calls(&connection)?;
     let module = match begin(Path::new(&module)) {
         Ok((module, here)) => {
-            connection.send(&here, &[], None)?;
+            connection.send(&here, [&[], &[]], None)?;
             module
         }
         Err(why) => {
-            connection.send(&Said::Failed(why), &[], None)?;
+            connection.send(&Said::Failed(why), [&[], &[]], None)?;
             // Wait until the worker has received it: `mpirun` would end the other ranks, which may have to report the
             // same.
             loop {
-                connection.receive()?;
+                std::thread::park();
             }
         }
     };
-    loop {
-        let (Said::Run { function, stage, places }, texts, file) = connection.receive()? else {
-            return Err(unexpected());
-        };
-        let (said, texts) = match run(&module, &function, stage, &places, &texts, file) {
-            Ok((processor, texts)) => (Said::Returned { processor }, texts),
-            Err(said) => (said, Vec::new()),
-        };
-        connection.send(&said, &texts, None)?;
+    while let Ok(call) = calls.recv() {
+        let returns_content = call.file.is_none() && call.content == call.stage.len;
+        match run(&module, &call) {
+            Ok(Done { processor, texts, memory }) => {
+                let results = if returns_content { memory.results() } else { &[] };
+                connection.send(&Said::Returned { processor }, [&texts, results], None)?;
+            }
+            Err(said) => connection.send(&said, [&[], &[]], None)?,
+        }
     }
-}
-
-fn unexpected() -> io::Error {
-    io::ErrorKind::InvalidData.into()
-}
-
-/// Ends this process when the worker is gone, even while a function runs. Not by MPI_Finalize, which would wait for
-/// ranks that do something else.
-fn end_with(connection: &Connection) -> io::Result<()> {
-    let watched = connection.0.try_clone()?;
-    let watch = move || {
-        let mut gone = [PollFd::new(watched.as_fd(), PollFlags::from_bits_retain(libc::POLLRDHUP))];
-        while poll(&mut gone, PollTimeout::NONE).is_err() {}
-        // SAFETY: ends the process without its exit handlers.
-        unsafe { libc::_exit(0) };
-    };
-    std::thread::Builder::new().name("gridrpc-watch".into()).spawn(watch)?;
     Ok(())
+}
+
+/// A call, as it came.
+struct Call {
+    function: String,
+    stage: Layout,
+    content: usize,
+    places: Vec<Place>,
+    bytes: Vec<u8>,
+    file: Option<OwnedFd>,
+}
+
+/// Receives calls and their cancellations. Ends this process when the worker is gone, even while a function runs. Not
+/// by MPI_Finalize, which would wait for ranks that do something else.
+fn receive_calls(connection: &Arc<Connection>) -> io::Result<Receiver<Call>> {
+    let (sender, calls) = mpsc::channel();
+    let connection = Arc::clone(connection);
+    let receive = move || {
+        loop {
+            match connection.receive() {
+                Ok((Said::Run { function, stage, content, places }, bytes, file)) => {
+                    CANCELLED.store(false, Ordering::Relaxed);
+                    // Nobody takes it if this process is about to end.
+                    let _ = sender.send(Call { function, stage, content, places, bytes, file });
+                }
+                Ok((Said::Cancel, ..)) => CANCELLED.store(true, Ordering::Relaxed),
+                // SAFETY: ends the process without its exit handlers.
+                Ok(_) | Err(_) => unsafe { libc::_exit(0) },
+            }
+        }
+    };
+    std::thread::Builder::new().name("gridrpc-calls".into()).spawn(receive)?;
+    Ok(calls)
 }
 
 /// Additional exports of the stubs of parallel functions.
@@ -92,27 +112,23 @@ fn begin(path: &Path) -> Result<(Arc<Library>, Said), String> {
     }
 }
 
-/// Calls a function. Returns its processor time, ns, and the returned texts.
-fn run(
-    library: &Arc<Library>,
-    function: &str,
-    stage: Layout,
-    places: &[Place],
-    texts: &[u8],
-    file: Option<OwnedFd>,
-) -> Result<(u64, Vec<u8>), Said> {
-    let entry = library.entry(function).map_err(Said::Failed)?;
-    let file = file.ok_or_else(|| Said::Failed("a call came without its memory".into()))?;
-    let memory = Memory::new(file.as_fd(), stage)
-        .map_err(|error| Said::Failed(format!("{} bytes of arguments ({error})", stage.len)))?;
-    drop(file);
-    let mut given = Given::new(&memory, places, texts).map_err(Said::Failed)?;
-    let flag = memory.flag.start.cast::<AtomicU32>();
-    cancellation::CANCELLED.store(flag.as_ptr(), Ordering::Release);
+/// A call that has returned.
+struct Done {
+    /// Its processor time, ns.
+    processor: u64,
+    /// The returned texts.
+    texts: Vec<u8>,
+    memory: Memory,
+}
+
+/// Calls a function.
+fn run(library: &Arc<Library>, call: &Call) -> Result<Done, Said> {
+    let entry = library.entry(&call.function).map_err(Said::Failed)?;
+    let (texts, memory) = call.memory()?;
+    let mut given = Given::new(&memory, &call.places, texts).map_err(Said::Failed)?;
     let before = processor_ns();
     let returned = entry.run(&mut given.pointers);
     let processor = processor_ns() - before;
-    cancellation::CANCELLED.store(std::ptr::null_mut(), Ordering::Release);
     // Makes its output visible now.
     // SAFETY: flushes all of C's output streams.
     unsafe { libc::fflush(std::ptr::null_mut()) };
@@ -129,7 +145,26 @@ fn run(
         }
     }
     given.free(&entry);
-    Ok((processor, left))
+    Ok(Done { processor, texts: left, memory })
+}
+
+impl Call {
+    /// Its texts and its memory. From another node, the memory's content comes behind the texts.
+    fn memory(&self) -> Result<(&[u8], Memory), Said> {
+        let Call { stage, bytes, file, .. } = self;
+        let failed =
+            |error: io::Error| Said::Failed(format!("{} bytes of arguments ({error})", stage.len));
+        if let Some(file) = file {
+            return Ok((bytes, Memory::new(file.as_fd(), *stage).map_err(failed)?));
+        }
+        let texts = bytes.len().checked_sub(self.content).filter(|_| self.content <= stage.len);
+        let texts = texts.ok_or_else(|| Said::Failed("a call came without its memory".into()))?;
+        let (texts, content) = bytes.split_at(texts);
+        let file = gridrpc_sys::memory_file(c"gridrpc-rank", stage.len.max(1) as u64);
+        let file = File::from(file.map_err(failed)?);
+        file.write_all_at(content, 0).map_err(failed)?;
+        Ok((texts, Memory::new(file.as_fd(), *stage).map_err(failed)?))
+    }
 }
 
 /// A part of the memory of a call, mapped.
@@ -173,7 +208,6 @@ impl Drop for View {
 /// The memory of a call, as this rank sees it.
 struct Memory {
     layout: Layout,
-    flag: View,
     /// Its private part: no other rank sees its changes there.
     own: View,
     results: View,
@@ -185,18 +219,23 @@ impl Memory {
         let both = libc::PROT_READ | libc::PROT_WRITE;
         Ok(Memory {
             layout,
-            flag: View::new(file, 0, PAGE, libc::PROT_READ, libc::MAP_SHARED)?,
-            own: View::new(file, PAGE, results - PAGE, both, libc::MAP_PRIVATE)?,
+            own: View::new(file, 0, results, both, libc::MAP_PRIVATE)?,
             results: View::new(file, results, len - results, both, libc::MAP_SHARED)?,
         })
     }
 
     fn at(&self, offset: usize) -> *mut c_void {
         let (view, start) = match offset < self.layout.results {
-            true => (&self.own, PAGE),
+            true => (&self.own, 0),
             false => (&self.results, self.layout.results),
         };
         view.start.as_ptr().wrapping_add(offset - start).cast()
+    }
+
+    fn results(&self) -> &[u8] {
+        let View { start, len } = self.results;
+        // SAFETY: mapped, and the function that wrote there has returned.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), len) }
     }
 }
 
@@ -285,9 +324,9 @@ impl Given {
 ///
 /// # Errors
 /// When there is no such worker, or its messages are invalid.
-pub fn run_rank(place: &Path) -> io::Result<()> {
+pub fn run_rank(place: &OsStr) -> io::Result<()> {
     match serve(place) {
-        // SAFETY: ends the process without its exit handlers, as its watch thread does.
+        // SAFETY: ends the process without its exit handlers, as its receiving thread does.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => unsafe { libc::_exit(0) },
         ended => ended,
     }

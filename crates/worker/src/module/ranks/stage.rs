@@ -1,11 +1,11 @@
-//! Memory of one call that its ranks share: arguments for each rank, and results of rank 0.
+//! Memory of one call that its ranks share: arguments for each rank, and results of rank 0. Ranks on other nodes get
+//! a copy.
 //!
 //! Data for all ranks is stored once. Each rank maps it privately, so none sees the changes of another, and the
 //! kernel copies only changed pages.
 
 use std::ffi::CStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use gridrpc_idl::{Distribution, Function, Kind, Mode, Parameter, Type};
 use gridrpc_shm::segment::{Lent, Pool};
@@ -72,9 +72,24 @@ fn is_file(parameter: &Parameter) -> bool {
     )
 }
 
+/// Checks that no files go to ranks on other nodes: they have no names there.
+pub(super) fn check_for_nodes(arguments: &Arguments) -> Result<(), CallError> {
+    let function = arguments.interface();
+    for (index, parameter) in function.parameters.iter().enumerate() {
+        if is_file(parameter) && matches!(elsewhere(function, index), Elsewhere::Same) {
+            return Err(CallError::Arguments(format!(
+                "`{}` is a file for all ranks, and ranks are on other nodes: give its name as a string, and place it in \
+                 a folder that the nodes share",
+                parameter.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Stretches of the memory, as they are allocated.
 struct Stretches {
-    /// The private part of each rank; it starts after the first page.
+    /// The private part of each rank.
     own: usize,
     /// The results of the first rank.
     results: usize,
@@ -90,7 +105,7 @@ impl Stage {
     /// Copies the arguments there.
     pub(super) fn fill(pool: &Arc<Pool>, arguments: &Arguments) -> Result<Stage, CallError> {
         let function = arguments.interface();
-        let mut stretches = Stretches { own: PAGE, results: 0 };
+        let mut stretches = Stretches { own: 0, results: 0 };
         let (mut first, mut others) = (Told::default(), Told::default());
         // Pairs of argument and place.
         let mut copies = Vec::new();
@@ -161,8 +176,8 @@ impl Stage {
         }
         let layout = Layout { results: start, len: start + stretches.results };
         let memory = |error: std::io::Error| CallError::Memory(format!("arguments: {error}"));
-        let lent = pool.take(layout.len as u64).map_err(memory)?;
-        lent.write(&[0; size_of::<u32>()]).map_err(memory)?;
+        // There is some, even if it holds nothing.
+        let lent = pool.take(layout.len.max(PAGE) as u64).map_err(memory)?;
         for (index, at, goes_back) in copies {
             let at = if goes_back { start + at } else { at };
             let argument = &arguments.arguments[index];
@@ -177,13 +192,22 @@ impl Stage {
         Ok(Stage { lent, layout, first, others, results })
     }
 
-    /// Tells all ranks that the call has been cancelled.
-    pub(super) fn cancel(&self) {
-        if let Ok(start) = self.lent.start(PAGE as u64) {
-            // SAFETY: the first page is mapped for as long as the segment is there, is aligned, and holds nothing
-            // but this number.
-            unsafe { start.cast::<AtomicU32>().as_ref() }.store(1, Ordering::Relaxed);
-        }
+    /// What a rank on another node gets of it: the results' part is for the first rank only.
+    pub(super) fn content(&self, rank: usize) -> Result<&[u8], CallError> {
+        let len = if rank == 0 { self.layout.len } else { self.layout.results };
+        let start = self.lent.start(len as u64);
+        let start = start.map_err(|error| CallError::Memory(format!("arguments: {error}")))?;
+        // SAFETY: that many bytes are mapped for as long as the segment is there, and nobody writes there meanwhile.
+        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
+    }
+
+    /// Takes the results off the end of what the first rank has sent from another node.
+    pub(super) fn take_content(&self, sent: &mut Vec<u8>) -> Result<(), CallError> {
+        let len = self.layout.len - self.layout.results;
+        let wrong = || CallError::Memory("the results of rank 0 did not come".into());
+        let results = sent.split_off(sent.len().checked_sub(len).ok_or_else(wrong)?);
+        let written = self.lent.write_at(self.layout.results as u64, &results);
+        written.map_err(|error| CallError::Memory(format!("results: {error}")))
     }
 
     /// Moves the results to the places that the call has for them. `texts`: those that rank 0 has sent.
