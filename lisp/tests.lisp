@@ -130,6 +130,33 @@
     (is (< (abs (- (aref sum 0) 1/3)) 1d-4) sum)
     (signals ninf:argument-error (ninf:call "cases/integrate" 100 sum #'identity))))
 
+(defun resident ()
+  "Bytes of memory that this process has, after a garbage collection."
+  (sb-ext:gc :full t)
+  (with-open-file (sizes "/proc/self/statm")
+    (read sizes)
+    (* 4096 (read sizes))))
+
+(deftest memory-of-many-calls-is-freed
+  (let ((x (make-array 20000 :element-type 'double-float :initial-element 1d0))
+        (name (make-string 100000 :initial-element #\a))
+        (sum (doubles 0))
+        (text (vector nil))
+        (before 0))
+    (dotimes (number 1200)
+      (when (= number 200)
+        (setf before (resident)))
+      (let ((function (ninf:function-handle "cases/scale")))
+        (ninf:call function 20000 1 x)
+        (ninf:wait (ninf:call-async function 20000 1 x))
+        (ninf:close-function function))
+      (ninf:call "cases/greet" name text)
+      (ninf:call "cases/integrate" 2 sum *square*))
+    (is (= (aref x 0) 1d0) x)
+    ;; A thousand calls have moved 520 MB in each direction.
+    (let ((after (resident)))
+      (is (< (- after before) 100000000) before after))))
+
 (defun run ()
   "Run all tests; whether all have passed."
   (let ((failed 0) (names (reverse *tests*)))
