@@ -92,6 +92,35 @@ def test_binaries_of_the_wheel_have_nothing_for_debuggers(wheel: Path, tmp_path:
     assert not [name for name in names if name.endswith(".a")]
 
 
+COMPRESS = """
+import pathlib, sys, backend
+content = pathlib.Path(backend.__file__).read_bytes()
+files = {"a/code.py": (content, 0o755), "empty": (b"", 0o644)}
+backend._write_wheel(pathlib.Path(sys.argv[1]), files, "RECORD")
+"""
+
+
+def test_both_ways_to_compress_wheels_keep_contents_and_modes(tmp_path: Path) -> None:
+    sizes = {}
+    for way in ("6", "zopfli"):
+        file = tmp_path / f"{way}.whl"
+        variables = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "packaging"),
+            "GRIDRPC_WHEEL_COMPRESSION": way,
+        }
+        run(sys.executable, "-c", COMPRESS, file, cwd=tmp_path, environment=variables)
+        with zipfile.ZipFile(file) as archive:
+            assert archive.testzip() is None
+            assert archive.namelist() == ["a/code.py", "empty", "RECORD"]
+            entry = archive.getinfo("a/code.py")
+            assert archive.read(entry) == (ROOT / "packaging/backend.py").read_bytes()
+            assert archive.read("empty") == b""
+        assert entry.external_attr >> 16 == 0o100755
+        sizes[way] = entry.compress_size
+    assert sizes["zopfli"] < sizes["6"]
+
+
 def test_the_wheel_has_the_testbed_and_no_benchmarks_of_the_project(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         folders = {name.partition("/")[0] for name in archive.namelist()}
