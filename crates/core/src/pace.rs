@@ -125,23 +125,23 @@ pub struct HostPace {
 
 impl HostPace {
     /// Learns from a call. `turnaround`: if a worker was free when it was sent.
-    pub fn learn(&mut self, function: FunctionId, ran: u64, turnaround: Option<u64>) {
+    pub fn learn(&mut self, function: FunctionId, took: Took, turnaround: Option<u64>) {
         let index = function.0 as usize;
+        let Took { ran, whole } = took;
+        // A worker's first call of a function may import modules for seconds, which is not the link's time.
+        let link = |turnaround: u64| turnaround.saturating_sub(ran.max(whole));
         if index >= self.times.len() {
             self.times.resize(index + 1, None);
         }
-        let first = turnaround.map(|turnaround| HostTimes {
-            ran,
-            turnaround,
-            link: turnaround.saturating_sub(ran),
-        });
+        let first =
+            turnaround.map(|turnaround| HostTimes { ran, turnaround, link: link(turnaround) });
         let Some(known) = self.times[index].or(first) else { return };
         let grown = known.link + known.link / LINK_GROWTH;
         self.times[index] = Some(HostTimes {
             ran: drawn(known.ran, ran, SURPRISE),
             turnaround: turnaround
                 .map_or(known.turnaround, |seen| drawn(known.turnaround, seen, SURPRISE)),
-            link: turnaround.map_or(known.link, |seen| grown.min(seen.saturating_sub(ran))),
+            link: turnaround.map_or(known.link, |seen| grown.min(link(seen))),
         });
     }
 
@@ -227,11 +227,15 @@ mod tests {
         assert!(pace.cost(F) >= AHEAD, "{}", pace.cost(F));
     }
 
+    fn took(ran: u64) -> Took {
+        Took { ran, whole: ran }
+    }
+
     #[test]
     fn hosts_are_sent_ahead_what_a_message_takes() {
         let ahead = |ran, workers, round_trip| {
             let mut pace = HostPace::default();
-            pace.learn(F, ran, Some(ran + round_trip));
+            pace.learn(F, took(ran), Some(ran + round_trip));
             pace.ahead(F, workers, round_trip)
         };
         assert_eq!(HostPace::default().ahead(F, 8, 300_000), 0, "unknown");
@@ -245,20 +249,31 @@ mod tests {
     fn a_host_answers_a_call_behind_all_that_it_holds_after_their_time_and_the_way() {
         let mut pace = HostPace::default();
         assert_eq!(pace.flow(F, 8, 0, 80_000_000), None, "unknown");
-        pace.learn(F, 4_999_000, Some(84_999_000));
+        pace.learn(F, took(4_999_000), Some(84_999_000));
         let flow = pace.flow(F, 8, 128, 80_000_000).unwrap();
         assert!((flow.rate * 1e9 - 1600.0).abs() < 1.0, "{flow:?}");
         assert!((flow.time / 1e6 - (80.0 + 5.0 + 80.0)).abs() < 0.1, "{flow:?}");
     }
 
     #[test]
+    fn the_first_import_of_a_module_does_not_make_the_link_longer() {
+        let (ran, import, away) = (5_000_000, 3_000_000_000, 80_000_000);
+        let mut pace = HostPace::default();
+        pace.learn(F, Took { ran, whole: import + ran }, Some(import + ran + away));
+        let mut warm = HostPace::default();
+        warm.learn(F, took(ran), Some(ran + away));
+        assert_eq!(pace.ahead(F, 8, away), warm.ahead(F, 8, away));
+        assert_eq!(pace.flow(F, 8, 0, away), warm.flow(F, 8, 0, away));
+    }
+
+    #[test]
     fn results_that_wait_for_the_link_do_not_make_it_longer() {
         let mut pace = HostPace::default();
         let (ran, link) = (12_000_000_000, 1_500_000_000);
-        (1..=10).for_each(|n| pace.learn(F, ran, Some(ran + n * link)));
+        (1..=10).for_each(|n| pace.learn(F, took(ran), Some(ran + n * link)));
         assert_eq!(pace.ahead(F, 10, 80_000_000), 1);
         assert!(pace.turnaround(F).unwrap() > ran + 2 * link);
-        pace.learn(F, ran, None);
+        pace.learn(F, took(ran), None);
         assert_eq!(pace.ahead(F, 10, 80_000_000), 1);
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use gridrpc_core::{FunctionId, HostPace};
+use gridrpc_core::{FunctionId, HostPace, Took};
 use gridrpc_placement::{
     ANSWER_STALE, ANSWER_VALID, Announced, CallTimes, Candidate, Measured, Measurements, OwnCall,
     Policy, Work, candidates, choose,
@@ -309,7 +309,7 @@ impl<'n> ServersRun<'n> {
         known.measured.learn(&function, &times);
         let turnaround = self.was_free[call].then(|| nanoseconds(now - times.sent));
         let ran = nanoseconds(times.computed - times.started);
-        known.pace.learn(FunctionId(function), ran, turnaround);
+        known.pace.learn(FunctionId(function), Took { ran, whole: ran }, turnaround);
         self.send_held(self.plan.client[call] as usize, server);
     }
 

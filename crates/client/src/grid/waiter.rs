@@ -38,9 +38,13 @@ impl Waiter {
         if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
-    /// Number of calls of this call's function to keep under way so that no host runs out of them; 0 if none has run it.
+    /// Number of calls of this call's function to keep under way so that no host runs out of them; 0 if none has run it,
+    /// or in a forked child.
     #[must_use]
     pub fn window(&self, call: &Call) -> usize {
+        if self.check().is_err() {
+            return 0;
+        }
         self.reactor_lock.wakeup().lock().core.window(call.function().id())
     }
 

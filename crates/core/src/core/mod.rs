@@ -344,7 +344,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pace.learn(sent.function, took);
         if let Some(host) = &mut self.workers[id.index()].host {
             let turnaround = sent.was_free.then(|| now.since(sent.at));
-            host.pace.learn(sent.function, took.ran, turnaround);
+            host.pace.learn(sent.function, took, turnaround);
         }
         let kept = took.whole.saturating_mul(sent.slots.into());
         self.calls.owners.settle(sent.owner, sent.charged, kept);
