@@ -77,7 +77,13 @@ def test_an_interrupt_ends_all_that_the_engine_has_started(
         start_new_session=True,
     )
     journal = out / JOURNAL
-    until(lambda: journal.exists() and journal.read_text().count("\n") == 2)
+    until(
+        lambda: (
+            process.poll() is not None
+            or (journal.exists() and journal.read_text().count("\n") == 2)
+        )
+    )
+    assert process.poll() is None, process.communicate()
     pids = [one.pid for one in psutil.Process(process.pid).children(recursive=True)]
     os.killpg(process.pid, signal.SIGINT)
     _, stderr = process.communicate(timeout=DEADLINE)
