@@ -115,6 +115,8 @@ class Reader:
             # Downloads need not be repeated, and versions are ours.
             "PIP_CACHE_DIR": str(Path.home() / ".cache/pip"),
             "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
+            # pip would compile all modules; Python compiles the few that are used.
+            "PIP_COMPILE": "0",
             **settings,
             "HOME": str(self._home),
         }
