@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import resource
@@ -23,12 +24,15 @@ from processes import LONG, descendants, running, until
 from servers import (
     ADMITTED,
     ANY,
+    ENDED,
+    FAILURE,
     FUNCTION,
     HOST_CALL,
     JOIN,
     PING,
     PONG,
     REPLY,
+    SERVE,
     WORK,
     Authority,
     Server,
@@ -52,6 +56,7 @@ Module harmful;
 Globals {
     #include <fcntl.h>
     #include <signal.h>
+    #include <stdio.h>
     #include <stdlib.h>
     #include <string.h>
     #include <sys/wait.h>
@@ -86,6 +91,16 @@ Define starts(IN int n, OUT long r[1])
             if (pids[*r] < 0) break;
         }
         for (long i = 0; i < *r; i++) { kill(pids[i], SIGKILL); waitpid(pids[i], 0, 0); }
+    }
+Define holds(IN filename f, OUT string told)
+    {
+        char content[64];
+        int fd = open(f, O_RDONLY);
+        long n = read(fd, content, sizeof content);
+        close(fd);
+        for (long i = 0; i < n; i++) if (!content[i]) content[i] = '0';
+        *told = malloc(256);
+        snprintf(*told, 256, "%s:%.*s", f, (int)n, content);
     }
 Define closes() { for (int fd = 3; fd < 1024; fd++) close(fd); }
 Define overwrites(IN string file, OUT long r[1])
@@ -353,7 +368,40 @@ def test_a_call_that_is_sent_twice(site: Site) -> None:
     assert until(lambda: site.server.module("work")["alive"] == 0)
 
 
-def test_a_record_of_tls_that_is_sent_twice(site: Site) -> None:
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))], ids=str)
+def test_frames_in_another_order(site: Site, order: tuple[int, ...]) -> None:
+    frames = [
+        frame(FUNCTION, struct.pack("<IB", 1, 0) + text("work/add") + sections()),
+        frame(HOST_CALL, CALL + sections(*arguments(1, 2, None))),
+        frame(PING, struct.pack("<Q", 5)),
+    ]
+    with site.server.connect(site.ann) as wire:
+        wire.serve()
+        wire.socket.sendall(b"".join(frames[one] for one in order))
+        answers = dict(wire.receive(REPLY, FAILURE, ENDED, PONG) for _ in range(2))
+        assert answers.pop(PONG)[:8] == struct.pack("<Q", 5)
+        # A call has one answer, and is refused if the function has no name yet.
+        ((kind, body),) = answers.items()
+        is_known = order.index(0) < order.index(1)
+        assert body[:8] == CALL[:8]
+        assert kind == (REPLY if is_known else ENDED)
+        assert is_known or b"its function is not offered" in body
+        wire.call(2, 1, *arguments(3, 4, None))
+        assert wire.receive(REPLY)[1].endswith(struct.pack("<q", 7))
+
+
+def test_a_client_that_begins_twice(site: Site) -> None:
+    with site.server.connect(site.ann) as wire, site.server.connect(site.ann) as other:
+        usual(wire)
+        usual(other)
+        wire.send(SERVE, bytes(64))
+        assert wire.has_ended()
+        other.call(2, 1, *arguments(3, 4, None))
+        assert other.receive(REPLY)[0] == REPLY
+
+
+@pytest.mark.parametrize("what", ["twice", "swapped"])
+def test_records_of_tls_that_are_replayed_or_reordered(site: Site, what: str) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     inner = tls(site.ann).wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
     with closing(site.server.dial()) as dialled:
@@ -383,8 +431,10 @@ def test_a_record_of_tls_that_is_sent_twice(site: Site) -> None:
         assert come[len(ADMITTED) + 4] == JOIN
         inner.write(frame(PING, struct.pack("<Q", 5)))
         record = outgoing.read()
-        dialled.sendall(record + record)
-        # The second copy does not decrypt: the connection ends.
+        inner.write(frame(PING, struct.pack("<Q", 6)))
+        following = outgoing.read()
+        dialled.sendall(record + record if what == "twice" else following + record)
+        # The record at the wrong place does not decrypt: the connection ends.
         while exchange():
             pass
     assert site.works()
@@ -474,6 +524,26 @@ def test_tricks_in_names(site: Site, name: str) -> None:
     # No line of the log is broken or long.
     assert until(lambda: bool(site.server.audit("refuse")))
     assert all(len(str(record)) < 4096 for record in site.server.audit("refuse"))
+
+
+#: Contents of a file argument. Only the contents travel, so none of them is a path.
+CONTENTS = ["/etc/passwd", "../../../../etc/passwd", "/proc/self/mem", "a\0b", "-", "|id", ""]
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=repr)
+def test_tricks_in_file_arguments(site: Site, content: str) -> None:
+    with site.server.connect(site.ann) as wire:
+        wire.serve()
+        wire.name(1, "harmful/holds")
+        wire.call(1, 1, *arguments(content, None))
+        kind, body = wire.receive(REPLY, FAILURE, ENDED)
+        assert kind == REPLY, body
+        # The path is the worker's choice, and the file has the text.
+        _, path, told = body.rpartition(b"/proc/self/fd/")
+        number, _, held = told.partition(b":")
+        assert path
+        assert number.isdigit()
+        assert held == content.replace("\0", "0").encode()
 
 
 @pytest.mark.parametrize("form", [1, 2])
