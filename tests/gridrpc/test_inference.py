@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -739,6 +739,72 @@ def test_too_many_calls_are_refused(serve: Serve) -> None:
         assert server.request("GET", "/v2/health/live")[0] == 200
         assert [one.result() for one in running] == [200, 200]
         assert nap(server, 0) == 200
+
+
+@contextmanager
+def holding(server: Server, count: int) -> Iterator[None]:
+    """Calls that the server runs or queues, until they are cancelled at the end."""
+    body = json.dumps({"inputs": [tensor("seconds", "FP64", [1], [600])]})
+    with ExitStack() as stack:
+        for _ in range(count):
+            connection = stack.enter_context(closing(http.client.HTTPConnection(server.address)))
+            connection.request("POST", "/v2/models/served/nap/infer", body)
+        until = time.monotonic() + 30
+        while server.status()["modules"][0]["alive"] < count:
+            assert time.monotonic() < until, "the calls have not begun"
+            time.sleep(0.01)
+        yield
+
+
+def test_a_full_queue_says_when_to_try_again(serve: Serve) -> None:
+    tables = "[modules.served]\nmost_running = 1\nmost_queued = 1"
+    path = "/v2/models/served/nap/infer"
+    body = {"inputs": [tensor("seconds", "FP64", [1], [0])]}
+    with serve(tables=tables) as server:
+        assert nap(server, 1.1) == 200
+        with holding(server, 2):
+            status, headers, content = server.request("POST", path, body)
+            assert status == 429
+            assert int(headers["retry-after"]) >= 1
+            message = json.loads(content)["error"]
+            assert "the queue of module `served` is full: 2 calls run or wait" in message
+            assert re.search(r"try again in \d+ (s|min)$", message)
+
+
+def test_calls_that_would_wait_until_their_deadline_are_refused(serve: Serve) -> None:
+    path = "/v2/models/served/nap/infer"
+    with serve(workers=1) as server:
+
+        def ends(timeout: float) -> tuple[int, dict[str, str], str]:
+            inputs = [tensor("seconds", "FP64", [1], [0])]
+            body = {"inputs": inputs, "parameters": {"timeout": int(timeout * 1e6)}}
+            status, headers, content = server.request("POST", path, body)
+            return status, headers, json.loads(content).get("error", "")
+
+        # Nothing is known of these calls: it waits until its deadline.
+        with holding(server, 3):
+            status, _, message = ends(0.1)
+            assert (status, "time limit" in message) == (504, True)
+        assert nap(server, 1.1) == 200
+        with holding(server, 3):
+            status, headers, message = ends(0.1)
+            assert status == 429
+            assert int(headers["retry-after"]) >= 1
+            told = (
+                "would not end within its 100 ms: 2 calls wait for the workers of module `served`"
+            )
+            assert told in message
+            assert re.search(r"begin in about \d+ (s|min); try again in \d+ (s|min)$", message)
+            seconds = triton_grpc.InferInput("seconds", [1], "FP64")
+            seconds.set_data_from_numpy(np.array([0.0]))
+            with (
+                triton(server, "grpc") as client,
+                pytest.raises(InferenceServerException, match="2 calls wait") as refused,
+            ):
+                client.infer("served/nap", [seconds], timeout=100_000)
+            assert refused.value.status() == "StatusCode.RESOURCE_EXHAUSTED"
+        # The queue is empty again.
+        assert ends(60)[0] == 200
 
 
 def test_slow_senders_are_cut_off(serve: Serve) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from contextlib import ExitStack, suppress
@@ -15,6 +16,7 @@ import gridrpc
 from grids import CompileIdl
 from processes import LONG, until
 from servers import (
+    ENDED,
     FAILURE,
     REPLY,
     WORK,
@@ -255,6 +257,56 @@ def test_limit_of_processor_time(work: Path, tmp_path: Path) -> None:
         grid.function("work/add")(1, 2)
 
 
+def test_an_object_takes_one_worker_with_its_calls(work: Path, tmp_path: Path) -> None:
+    config = offering(work, workers=2) + "[everyone]\nworkers = 1\ncalls = 1\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        with grid.object("work/counter") as counter:
+            assert counter.add.submit(1).result(LONG) == [1]
+            # What would take a second worker waits, and calls of the object pass it.
+            waiting = grid.submit("work/add", 1, 2)
+            assert until(lambda: server.module("work")["alive"] == 1)
+            assert counter.add.submit(1).result(LONG) == [2]
+            assert not waiting.done()
+            with (
+                grid.object("work/counter") as other,
+                pytest.raises(
+                    (gridrpc.ObjectLost, gridrpc.WorkerLost),
+                    match=r"limit `workers` .* 2 workers would be in use, and 1 may be",
+                ),
+            ):
+                other.add.submit(1).result(LONG)
+        assert waiting.result(LONG) == [3]
+        assert until(lambda: [one["outcome"] for one in server.audit("limit")] == ["workers"])
+
+
+def test_an_object_of_code_that_a_user_sends_takes_one_worker(work: Path, tmp_path: Path) -> None:
+    class Sums:
+        def __init__(self) -> None:
+            self.sum = 0
+
+        def add(self, number: int) -> int:
+            self.sum += number
+            return self.sum
+
+    config = offering(work, workers=2, python=True) + "[everyone]\nworkers = 1\ncode = true\n"
+    with (
+        serving(tmp_path, config) as server,
+        server.client(trusted=True) as grid,
+        grid.object(Sums) as sums,
+    ):
+        assert [sums.add.submit(n).result(LONG) for n in (1, 2)] == [1, 3]
+
+
+def test_methods_without_an_object_are_refused(work: Path, tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, offering(work)) as server,
+        opened_by_hand(server, None, "work/counter.add") as wire,
+    ):
+        wire.call(1, 1, *arguments(1, None))
+        kind, body = wire.receive(REPLY, FAILURE, ENDED)
+        assert (kind, b"names no object" in body) == (ENDED, True)
+
+
 def test_limit_of_shared_data(work: Path, tmp_path: Path) -> None:
     config = offering(work, python=True) + "[everyone]\nbytes = '1 MiB'\ncode = true\n"
     with serving(tmp_path, config) as server, server.client(trusted=True) as grid:
@@ -312,6 +364,7 @@ def test_most_running_and_most_queued(compile_idl: CompileIdl, work: Path, tmp_p
             error, message = wire.failure()
             assert error == "gridrpc.LimitReached"
             assert "the queue of module `few` is full: 5 calls run or wait, of at most 3" in message
+            assert message.endswith("; try again when calls have ended")
         assert until(lambda: len(began(tmp_path / "log")) == 2)
         # Other modules are not affected.
         with server.client() as grid:
@@ -319,6 +372,15 @@ def test_most_running_and_most_queued(compile_idl: CompileIdl, work: Path, tmp_p
         assert sorted(began(tmp_path / "log")) == [0, 1]
         (tmp_path / "gate").touch()
         assert sorted(answers(wire, 5)) == [0, 1, 2, 3, 4]
+        # Once calls have ended, it is known when there is room.
+        (tmp_path / "gate").unlink()
+        for number in range(10, 16):
+            wire.call(number, 1, *gated(tmp_path, number))
+        assert re.search("; try again in [0-9]+ (ms|s|min)$", wire.failure()[1])
+        (tmp_path / "gate").touch()
+        assert sorted(answers(wire, 5)) == [10, 11, 12, 13, 14]
+    audit = [record["outcome"] for record in server.audit("limit")]
+    assert audit == ["most_queued"] * 3
 
 
 @pytest.mark.parametrize(
@@ -440,6 +502,47 @@ def test_wall_time_of_a_call(compile_idl: CompileIdl, tmp_path: Path) -> None:
         with pytest.raises(gridrpc.DeadlineExceeded, match="longer than its limit of 100ms"):
             hold(grid, tmp_path, "work").result(LONG)
         assert grid.function("work/add")(1, 2) == [3]
+
+
+def test_processor_time_of_a_call(compile_idl: CompileIdl, tmp_path: Path) -> None:
+    spin = compile_idl("Module spin; Define forever() { for (volatile long n = 0;; n++); }")
+    config = offering(spin, compile_idl(WORK)) + "[modules.spin]\ncpu_seconds = 0.1\n"
+    with serving(tmp_path, config) as server, server.client() as grid:
+        message = "used more processor time than its limit of 100ms"
+        with pytest.raises(gridrpc.DeadlineExceeded, match=message):
+            grid.submit("spin/forever").result(LONG)
+        assert grid.function("work/add")(1, 2) == [3]
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process ends soon, or has ended."""
+    return until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+@pytest.mark.parametrize("idle", [0.1, 600])
+def test_workers_of_a_module_start_with_its_calls_and_end_when_idle(
+    compile_idl: CompileIdl, tmp_path: Path, idle: float
+) -> None:
+    modules = [compile_idl(named(name)) for name in ("one", "other")]
+    tables = "".join(f"[modules.{name}]\nisolation = 'user'\n" for name in ("one", "other"))
+    # A client has no more calls at a server than that has workers.
+    config = offering(*modules, workers=2) + tables
+    config = config.replace("[workers]\n", f"[workers]\nidle = {idle}\n")
+    with serving(tmp_path, config) as server, server.client() as grid:
+        assert [pool["module"] for pool in server.state_of("pools")] == [None]
+        call = hold(grid, tmp_path, "one", 7)
+        pids = {int(grid.function("other/pid")()[0]) for _ in range(5)}
+        if idle < 1:
+            # A call that runs is not idle, however long it takes.
+            assert all(is_gone(pid) for pid in pids)
+            (tmp_path / "gate").touch()
+            assert call.result(LONG) == [7]
+            assert grid.function("other/pid")()[0] not in pids
+            assert until(lambda: [p["module"] for p in server.state_of("pools")] == [None])
+        else:
+            (tmp_path / "gate").touch()
+            assert call.result(LONG) == [7]
+            assert len(pids | {int(grid.function("other/pid")()[0]) for _ in range(5)}) <= 2
 
 
 def test_status_counts_users_and_functions(work: Path, tmp_path: Path) -> None:

@@ -400,7 +400,9 @@ impl Calls {
         let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
         let target = match (target, function) {
             (Some(target), _) => Ok(target),
-            (None, Some(function)) => self.target_of_sent(function, payload.bytes, trace, wide),
+            (None, Some(function)) => {
+                self.target_of_sent(function, payload.bytes, trace, wide, on != u32::MAX)
+            }
             (None, None) => return self.answers.refuse(call, "its function is not offered"),
         };
         let mut target = match target {
@@ -420,22 +422,34 @@ impl Calls {
             },
         };
         target.options.idempotent = idempotent;
+        let is_reserved = target.options.on.is_some();
         self.held.push_back(Ready { call, target, payload, places, in_use, blobs });
-        if self.held.len() == 1 {
+        if self.held.len() == 1 || is_reserved {
             self.start_held();
         }
     }
 
-    /// Submits calls that wait for a limit of their user, in order, up to the first that has to wait on.
+    /// Submits calls that wait for a limit of their user, in order, up to the first that has to wait on. Calls of
+    /// objects do not wait behind it if it waits for a worker: they have theirs.
     pub(super) fn start_held(&mut self) {
-        while let Some(ready) = self.held.front() {
+        let mut at = 0;
+        while let Some(ready) = self.held.get(at) {
+            let is_reserved = ready.target.options.on.is_some();
+            if at > 0 && !is_reserved {
+                at += 1;
+                continue;
+            }
             if let Some(permit) = &ready.target.permit {
                 let waiting: Arc<dyn Notify> = Arc::clone(&self.answers) as _;
                 if !permit.try_start(&waiting) {
-                    return;
+                    if is_reserved {
+                        return;
+                    }
+                    at += 1;
+                    continue;
                 }
             }
-            if let Some(ready) = self.held.pop_front() {
+            if let Some(ready) = self.held.remove(at) {
                 self.start(ready);
             }
         }
@@ -493,12 +507,14 @@ impl Calls {
     }
 
     /// Begins a call of a function that the client has sent. `wide`: the workers' places and the threads that it takes.
+    /// `is_reserved`: it runs in a worker that the client has reserved.
     fn target_of_sent(
         &self,
         function: Arc<FunctionRef>,
         bytes: u64,
         trace: Option<TraceContext>,
         wide: Option<(u32, u32)>,
+        is_reserved: bool,
     ) -> Result<Target, Denied> {
         let grid = Arc::clone(&self.grid);
         let (slots, threads) = wide.unwrap_or((1, 0));
@@ -507,7 +523,10 @@ impl Calls {
         let mut options = CallOptions { cores, threads, ..CallOptions::DEFAULT };
         let permit = match &self.access {
             None => None,
-            Some(access) => Some(access.begin(&function, bytes, trace, &mut options)?),
+            Some(access) => {
+                let more_workers = if is_reserved { 0 } else { cores };
+                Some(access.begin(&function, bytes, trace, more_workers, &mut options)?)
+            }
         };
         let uses_memory = self.access.is_none();
         Ok(Target { grid, function, owner: self.owner, options, permit, uses_memory })

@@ -68,7 +68,7 @@ pub trait Access: fmt::Debug + Send + Sync {
     fn find(&self, form: FunctionForm, name: &str) -> Result<Found, Denied>;
 
     /// Begins a call, with this many bytes of arguments, of a function that the client has sent. May change its
-    /// options. `trace`: the client's span.
+    /// options. `trace`: the client's span. `more_workers`: those that it takes besides a reserved one.
     ///
     /// # Errors
     /// When a limit is reached.
@@ -77,6 +77,7 @@ pub trait Access: fmt::Debug + Send + Sync {
         function: &FunctionRef,
         bytes: u64,
         trace: Option<TraceContext>,
+        more_workers: u32,
         options: &mut CallOptions,
     ) -> Result<Box<dyn Permit>, Denied>;
 

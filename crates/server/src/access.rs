@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use gridrpc_agent::{
-    Access, CallToKeep, Denied, Found, KeptCall, NamedData, Notify, Permit, RequestError,
-};
+use gridrpc_agent::{Access, CallToKeep, Denied, Found, KeptCall, NamedData, Permit, RequestError};
 use gridrpc_client::FunctionRef;
 use gridrpc_core::{BlobId, CallOptions};
 use gridrpc_wire::{FunctionForm, RemoteError, TraceContext};
 
 use crate::caller::{Caller, denied};
-use crate::catalogue::Code;
 use crate::detached::DetachedCalls;
 use crate::offered_function::OfferedFunction;
 
@@ -33,9 +30,8 @@ impl Access for UserAccess {
                 None => (name, None),
             };
             match caller.module_of(name) {
-                Ok((module, function)) => {
-                    let is_method =
-                        matches!(module.code, Code::Python(_)) && function.contains('.');
+                Ok((_, function)) => {
+                    let is_method = function.contains('.');
                     let (caller, name) = (Arc::clone(caller), name.into());
                     let offered = OfferedFunction { caller, name, hash, is_method };
                     return Ok(Found::Offered(Arc::new(offered)));
@@ -66,21 +62,16 @@ impl Access for UserAccess {
         function: &FunctionRef,
         bytes: u64,
         trace: Option<TraceContext>,
+        more_workers: u32,
         options: &mut CallOptions,
     ) -> Result<Box<dyn Permit>, Denied> {
         options.priority = self.caller.role.priority;
-        let permit = self.caller.permit(&function.name().into(), None, bytes, options.cores)?;
+        let permit = self.caller.permit(&function.name().into(), None, bytes, more_workers)?;
         Ok(permit.traced(trace))
     }
 
     fn reserve(&self) -> Result<Box<dyn Permit>, Denied> {
-        let permit = self.caller.permit(&"an object".into(), None, 0, 1)?;
-        let waiting: Arc<dyn Notify> = Arc::new(Nobody);
-        if permit.try_start(&waiting) {
-            return Ok(permit);
-        }
-        let message = format!("user `{}` may use no more workers now", self.caller.user);
-        Err(denied(RemoteError::LimitReached, message).into())
+        Ok(self.caller.reserve()?)
     }
 
     fn share(&self, bytes: u64) -> Result<Box<dyn Permit>, Denied> {
@@ -109,12 +100,4 @@ impl Access for UserAccess {
             }
         }
     }
-}
-
-/// Waits for nothing.
-#[derive(Debug)]
-struct Nobody;
-
-impl Notify for Nobody {
-    fn notify(&self) {}
 }

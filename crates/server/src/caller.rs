@@ -13,7 +13,7 @@ use gridrpc_wire::{RemoteError, TraceContext};
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::catalogue::OfferedModule;
 use crate::config::Cores;
-use crate::limits::{CallToken, LimitReached};
+use crate::limits::{CallToken, LimitReached, rounded};
 use crate::pools::has_own_pool;
 use crate::roles::Role;
 use crate::shared::Shared;
@@ -169,6 +169,25 @@ impl Caller {
         AccessError { retry_after, ..denied(RemoteError::LimitReached, reached.to_string()) }
     }
 
+    /// The error of a call that the queue of its module takes no more. `limit`: what is reached, for the audit log.
+    pub(crate) fn not_queued(
+        &self,
+        function: &str,
+        bytes: u64,
+        limit: &'static str,
+        message: String,
+        retry_after: Option<Duration>,
+    ) -> AccessError {
+        let record = self.record(AuditEvent::Limit, function, bytes);
+        self.shared.audit.record(AuditRecord { outcome: Some(limit.into()), ..record });
+        let remedy = match retry_after {
+            Some(time) => format!("try again in {}", rounded(time)),
+            None => "try again when calls have ended".to_owned(),
+        };
+        let message = format!("{message}; {remedy}");
+        AccessError { retry_after, ..denied(RemoteError::LimitReached, message) }
+    }
+
     pub(crate) fn refused(&self, name: &str, error: &AccessError) {
         let outcome = Some(error.error.name().into());
         let record = self.record(AuditEvent::Refuse, name, 0);
@@ -205,21 +224,43 @@ impl Caller {
         bytes: u64,
         workers: u32,
     ) -> Result<Box<CallPermit>, AccessError> {
-        if self.shared.is_draining() {
-            let message = format!("{} takes no new calls: it is about to stop", self.shared.name());
-            return Err(denied(RemoteError::LimitReached, message));
-        }
-        let begun = self.shared.limiter().try_begin(
-            &self.user,
-            &self.role.limits,
-            bytes,
-            self.shared.now(),
-        );
+        self.check_draining()?;
+        let (shared, limits) = (&self.shared, &self.role.limits);
+        let begun = shared.limiter().try_begin(&self.user, limits, bytes, shared.now());
         let token = begun.map_err(|reached| self.limited(name, bytes, &reached))?;
         if let Some(module) = &module {
             module.alive.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(Box::new(CallPermit {
+        Ok(Box::new(self.permit_of(name, module, token, bytes, workers)))
+    }
+
+    /// Reserves a worker for an object within the limits of the user, as long as the permit lives.
+    pub(crate) fn reserve(self: &Arc<Caller>) -> Result<Box<CallPermit>, AccessError> {
+        self.check_draining()?;
+        let (shared, limits) = (&self.shared, &self.role.limits);
+        let name: Arc<str> = "an object".into();
+        let reserved = shared.limiter().try_reserve(&self.user, limits, shared.now());
+        let token = reserved.map_err(|reached| self.limited(&name, 0, &reached))?;
+        Ok(Box::new(self.permit_of(&name, None, token, 0, 1)))
+    }
+
+    fn check_draining(&self) -> Result<(), AccessError> {
+        if self.shared.is_draining() {
+            let message = format!("{} takes no new calls: it is about to stop", self.shared.name());
+            return Err(denied(RemoteError::LimitReached, message));
+        }
+        Ok(())
+    }
+
+    fn permit_of(
+        self: &Arc<Caller>,
+        name: &Arc<str>,
+        module: Option<Arc<OfferedModule>>,
+        token: CallToken,
+        bytes: u64,
+        workers: u32,
+    ) -> CallPermit {
+        CallPermit {
             caller: Arc::clone(self),
             name: Arc::clone(name),
             module,
@@ -230,7 +271,7 @@ impl Caller {
             trace: None,
             span: None,
             cpu: Mutex::new(None),
-        }))
+        }
     }
 }
 
@@ -297,6 +338,10 @@ impl Permit for CallPermit {
         self.end_span(end.outcome, Some(end.profile));
         let stamps = &end.profile.stamps;
         let ran = Duration::from_nanos(stamps.calc_out.saturating_sub(stamps.calc_in));
+        // One that was cancelled or lost has no run time.
+        if let Some(module) = self.module.as_ref().filter(|_| !ran.is_zero()) {
+            module.ran(ran);
+        }
         let cpu = ran * self.workers.max(1);
         *self.cpu.lock().unwrap_or_else(PoisonError::into_inner) = Some(cpu);
         let (outcome, bytes_out) = match end.outcome {

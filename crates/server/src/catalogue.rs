@@ -7,6 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use gridrpc_idl::Module;
 use gridrpc_typed::{ModuleError, interface_hash, interface_text, read_interface};
@@ -68,7 +69,12 @@ pub struct OfferedModule {
     pub settings: CallSettings,
     /// Calls that have begun and not ended.
     pub(crate) alive: AtomicU64,
+    /// Mean run time of its calls, in which later ones weigh more, ns; 0: none has ended.
+    mean_run: AtomicU64,
 }
+
+/// Weight of the last run time in the mean.
+const LAST_WEIGHT: f64 = 0.2;
 
 /// The code of a module.
 #[derive(Debug)]
@@ -149,12 +155,29 @@ impl OfferedModule {
         self.alive.load(Ordering::Relaxed)
     }
 
+    /// Calls that may run at a time. `common_workers`: workers of the common pool.
+    pub(crate) fn most_running(&self, common_workers: u32) -> u32 {
+        self.settings.most_running.unwrap_or(common_workers)
+    }
+
     /// Whether its queue is full. `common_workers`: workers of the common pool.
     pub(crate) fn is_full(&self, common_workers: u32) -> bool {
-        let running = self.settings.most_running.unwrap_or(common_workers);
-        self.settings
-            .most_queued
-            .is_some_and(|most| self.alive() >= u64::from(running) + u64::from(most))
+        let running = u64::from(self.most_running(common_workers));
+        self.settings.most_queued.is_some_and(|most| self.alive() >= running + u64::from(most))
+    }
+
+    /// Counts the run time of a call that has ended.
+    pub(crate) fn ran(&self, time: Duration) {
+        let (time, before) = (time.as_nanos() as f64, self.mean_run.load(Ordering::Relaxed) as f64);
+        let mean = if before > 0.0 { before + LAST_WEIGHT * (time - before) } else { time };
+        self.mean_run.store(mean.max(1.0) as u64, Ordering::Relaxed);
+    }
+
+    /// The time until so many of its calls have probably ended, if so many run at a time; none: unknown.
+    pub(crate) fn expected_wait(&self, calls: u64, at_a_time: u32) -> Option<Duration> {
+        let mean = self.mean_run.load(Ordering::Relaxed);
+        let wait = mean.saturating_mul(calls) / u64::from(at_a_time.max(1));
+        (mean > 0).then(|| Duration::from_nanos(wait))
     }
 }
 
@@ -231,8 +254,9 @@ impl Catalogue {
             |known| matches!(&known.code, Code::Library { file, .. } if *file == copy),
         );
         if !is_same {
-            let (settings, alive) = (settings(&name), AtomicU64::new(0));
-            let module = OfferedModule { name: name.clone(), code, settings, alive };
+            let (settings, alive, mean_run) =
+                (settings(&name), AtomicU64::new(0), AtomicU64::new(0));
+            let module = OfferedModule { name: name.clone(), code, settings, alive, mean_run };
             modules.insert(name.clone(), Arc::new(module));
         }
         Ok((name, !is_same))
@@ -245,6 +269,7 @@ impl Catalogue {
             code: Code::Python(python.clone()),
             settings: python.calls.clone(),
             alive: AtomicU64::new(0),
+            mean_run: AtomicU64::new(0),
         };
         let mut modules = self.modules.write().unwrap_or_else(PoisonError::into_inner);
         modules.insert(name.to_owned(), Arc::new(module));

@@ -1,14 +1,17 @@
 //! A function that the server offers to one user, and how its calls begin.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gridrpc_agent::{Denied, Offered, Target};
+use gridrpc_client::Grid;
 use gridrpc_core::CallOptions;
 use gridrpc_wire::{RemoteError, TraceContext};
 
 use crate::caller::{AccessError, Caller, denied};
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::{Cores, Policy};
+use crate::limits::rounded;
 use crate::pools::PoolError;
 
 /// A function that the server offers to a user.
@@ -19,7 +22,7 @@ pub(crate) struct OfferedFunction {
     pub(crate) name: Arc<str>,
     /// The interface that the client knows; none: it has not asked for one.
     pub(crate) hash: Option<String>,
-    /// Whether it is a method of a Python class.
+    /// Whether it is a method, whose calls run in the worker that their object has reserved.
     pub(crate) is_method: bool,
 }
 
@@ -29,17 +32,18 @@ impl Offered for OfferedFunction {
     }
 
     fn begin(&self, bytes: u64, trace: Option<TraceContext>) -> Result<Target, Denied> {
-        Ok(self.begin_call(bytes, trace)?.1)
+        Ok(self.begin_call(bytes, trace, None)?.1)
     }
 }
 
 impl OfferedFunction {
-    /// Begins a call with this many bytes of arguments. `trace`: the client's span. Returns the version of the module
-    /// that it runs, and where.
+    /// Begins a call with this many bytes of arguments. `trace`: the client's span. `deadline`: the time in which it has
+    /// to end. Returns the version of the module that it runs, and where.
     pub(crate) fn begin_call(
         &self,
         bytes: u64,
         trace: Option<TraceContext>,
+        deadline: Option<Duration>,
     ) -> Result<(Arc<OfferedModule>, Target), AccessError> {
         let Caller { shared, user, role, .. } = &*self.caller;
         let (module, function) = self.caller.module_of(&self.name)?;
@@ -56,11 +60,11 @@ impl OfferedFunction {
         {
             let alive = module.alive();
             let message = format!(
-                "the queue of module `{}` is full: {alive} calls run or wait, of at most {most} that wait; try again \
-                 when calls have ended",
+                "the queue of module `{}` is full: {alive} calls run or wait, of at most {most} that wait",
                 module.name
             );
-            return Err(denied(RemoteError::LimitReached, message));
+            let next = module.expected_wait(1, module.most_running(shared.pools.common_workers()));
+            return Err(self.caller.not_queued(&self.name, bytes, "most_queued", message, next));
         }
         let unavailable = |error: PoolError| {
             let message = format!("module `{}` is not available: {error}", module.name);
@@ -70,6 +74,9 @@ impl OfferedFunction {
         let place = pool.place(&module, function, user, role.weight);
         let place = place.map_err(|error| unavailable(error.into()))?;
         let workers = place.grid.workers().max(1);
+        if let Some(deadline) = deadline {
+            self.check_deadline(&module, &place.grid, deadline, bytes)?;
+        }
         let cores = match settings.cores {
             Cores::One => 1,
             Cores::All => workers,
@@ -85,7 +92,10 @@ impl OfferedFunction {
             cpu_limit: settings.cpu_time,
             ..CallOptions::DEFAULT
         };
-        let permit = self.caller.permit(&self.name, Some(Arc::clone(&module)), bytes, cores)?;
+        // The worker of an object counts from its reservation on.
+        let more_workers = if self.is_method { 0 } else { cores };
+        let permit =
+            self.caller.permit(&self.name, Some(Arc::clone(&module)), bytes, more_workers)?;
         let target = Target {
             grid: place.grid,
             function: place.function,
@@ -95,5 +105,28 @@ impl OfferedFunction {
             uses_memory: self.caller.owns_server || settings.is_isolated(),
         };
         Ok((module, target))
+    }
+
+    /// Refuses a call that would probably wait in the queue until its deadline.
+    fn check_deadline(
+        &self,
+        module: &OfferedModule,
+        grid: &Grid,
+        deadline: Duration,
+        bytes: u64,
+    ) -> Result<(), AccessError> {
+        let counts = grid.counts();
+        let waiting = counts.queued as u64;
+        let wait = module.expected_wait(waiting, grid.workers());
+        let Some(wait) = wait.filter(|wait| *wait > deadline) else { return Ok(()) };
+        let message = format!(
+            "the call would not end within its {}: {waiting} calls wait for the workers of module `{}`, and it would \
+             begin in about {}",
+            rounded(deadline),
+            module.name,
+            rounded(wait)
+        );
+        let next = Some(wait - deadline);
+        Err(self.caller.not_queued(&self.name, bytes, "deadline", message, next))
     }
 }

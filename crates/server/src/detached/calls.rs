@@ -238,7 +238,7 @@ impl DetachedCalls {
         self.shared.presence.enter(user, Tie::DetachedCall);
         let bytes = sections.iter().map(|section| section.len() as u64).sum();
         let added = offered(caller, &record)
-            .begin_call(bytes, None)
+            .begin_call(bytes, None, None)
             .map_err(AddError::Denied)
             .and_then(|(_, target)| {
                 Ok((target, self.store.add(record.clone(), sections, Stage::Queued)?))
@@ -466,7 +466,7 @@ impl DetachedCalls {
     ) -> Start {
         let target = match target {
             Some(target) => target,
-            None => match offered(caller, record).begin_call(0, None) {
+            None => match offered(caller, record).begin_call(0, None, None) {
                 Ok((_, target)) => target,
                 // Its limits were checked when it was detached.
                 Err(AccessError { error: RemoteError::LimitReached, .. }) => {

@@ -16,7 +16,7 @@ use gridrpc_inference::{
 use gridrpc_invoke::Target;
 use gridrpc_sys::lock;
 use gridrpc_transport::certificates::{Identity, Revocations};
-use gridrpc_wire::{RemoteError, TraceContext};
+use gridrpc_wire::RemoteError;
 
 use crate::audit::{AuditEvent, AuditRecord};
 use crate::caller::{AccessError, Caller};
@@ -145,7 +145,7 @@ impl ServerFunctions {
         let _call = self.clients.begin(&caller.user);
         let caller = self.access(caller);
         let bytes = request.inputs.iter().map(|input| input.data.len() as u64).sum();
-        let (module, target) = begin(&caller, &name, bytes, request.trace).await?;
+        let (module, target) = begin(&caller, &name, bytes, &request).await?;
         let Code::Library { interface, .. } = &module.code else {
             return Err(not_found(&name));
         };
@@ -180,7 +180,7 @@ async fn begin(
     caller: &Arc<Caller>,
     name: &FunctionName,
     bytes: u64,
-    trace: Option<TraceContext>,
+    request: &InferRequest,
 ) -> Result<(Arc<OfferedModule>, gridrpc_agent::Target), InferenceError> {
     let offered = OfferedFunction {
         caller: Arc::clone(caller),
@@ -189,12 +189,13 @@ async fn begin(
         is_method: false,
     };
     let module = caller.module(name.module()).map_err(|error| from_access(name, error))?;
+    let (trace, deadline) = (request.trace, request.timeout);
     let is_started = caller.shared.pools.are_started(&module, &caller.user);
     let begun = if is_started {
-        offered.begin_call(bytes, trace)
+        offered.begin_call(bytes, trace, deadline)
     } else {
         // Starting workers takes a while.
-        tokio::task::spawn_blocking(move || offered.begin_call(bytes, trace))
+        tokio::task::spawn_blocking(move || offered.begin_call(bytes, trace, deadline))
             .await
             .map_err(|error| InferenceError::System(format!("the workers cannot start: {error}")))?
     };

@@ -73,7 +73,7 @@ impl LimitReached {
 }
 
 /// A time rounded up to what a person waits for.
-fn rounded(time: Duration) -> String {
+pub(crate) fn rounded(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {
         ..1.0 => format!("{} ms", (seconds * 1e3).ceil().max(1.0)),

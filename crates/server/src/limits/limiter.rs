@@ -60,6 +60,8 @@ struct Admitted {
     bytes: u64,
     /// None: it waits.
     workers: Option<u64>,
+    /// Whether it is a worker that is reserved for an object, and no call.
+    is_reservation: bool,
 }
 
 impl Usage {
@@ -170,7 +172,36 @@ impl Limiter {
         usage.queue.bytes += bytes;
         let token = CallToken(self.next);
         self.next += 1;
-        self.calls.insert(token, Admitted { user: user.to_owned(), bytes, workers: None });
+        self.calls.insert(
+            token,
+            Admitted { user: user.to_owned(), bytes, workers: None, is_reservation: false },
+        );
+        Ok(token)
+    }
+
+    /// Reserves a worker for an object, until [`end`](Limiter::end). It is no call: calls of the object's methods run
+    /// there, and take no worker besides.
+    ///
+    /// # Errors
+    /// When the user may use no more workers.
+    pub fn try_reserve(
+        &mut self,
+        user: &str,
+        limits: &Limits,
+        now: Duration,
+    ) -> Result<CallToken, LimitReached> {
+        let usage =
+            self.users.entry(user.to_owned()).or_insert_with(|| Usage::new(limits.rate, now));
+        usage.refresh(limits.rate, now);
+        let used = usage.queue.workers + 1;
+        if !limits.workers.allows(used) {
+            return Err(usage.reached(user, "workers", used, limits.workers, None));
+        }
+        usage.queue.workers = used;
+        let token = CallToken(self.next);
+        self.next += 1;
+        let (user, workers) = (user.to_owned(), Some(1));
+        self.calls.insert(token, Admitted { user, bytes: 0, workers, is_reservation: true });
         Ok(token)
     }
 
@@ -212,6 +243,7 @@ impl Limiter {
         let Some(usage) = self.users.get_mut(&call.user) else { return false };
         usage.queue.bytes -= call.bytes;
         match call.workers {
+            Some(workers) if call.is_reservation => usage.queue.workers -= workers,
             Some(workers) => {
                 usage.queue.running -= 1;
                 usage.queue.workers -= workers;

@@ -9,5 +9,6 @@ mod tests;
 mod token_bucket;
 
 pub use limit::{Limit, Limits};
+pub(crate) use limit_reached::rounded;
 pub use limit_reached::{LimitReached, QueueState};
 pub use limiter::{CallToken, CpuUsage, Limiter};

@@ -126,6 +126,24 @@ fn workers_are_in_use_from_the_start_to_the_end() {
 }
 
 #[test]
+fn an_object_takes_a_worker_and_its_calls_take_none() {
+    let limits = Limits { calls: Limit::At(1), workers: Limit::At(1), ..unlimited() };
+    let mut limiter = Limiter::default();
+    let object = limiter.try_reserve("ann", &limits, at(0)).unwrap();
+    let error = limiter.try_reserve("ann", &limits, at(0)).unwrap_err();
+    assert_eq!((error.limit, error.value, error.allowed), ("workers", 2.0, 1.0));
+    let [method, other] = [0, 1].map(|_| limiter.try_begin("ann", &limits, 0, at(0)).unwrap());
+    limiter.try_start(method, &limits, 0).unwrap();
+    assert_eq!(limiter.try_start(other, &limits, 0).unwrap_err().limit, "calls");
+    limiter.end(method, at(0), at(1));
+    assert_eq!(limiter.try_start(other, &limits, 1).unwrap_err().limit, "workers");
+    assert!(limiter.end(object, at(0), at(1)));
+    limiter.try_start(other, &limits, 1).unwrap();
+    limiter.end(other, at(0), at(2));
+    assert_eq!(limiter.queue("ann"), QueueState::default());
+}
+
+#[test]
 fn a_rate_has_a_burst_of_one_second() {
     let mut limiter = Limiter::default();
     let limits = Limits { rate: 4.0, ..unlimited() };
