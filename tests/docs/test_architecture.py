@@ -148,6 +148,19 @@ def test_crates_depend_on_their_own_layer_or_below() -> None:
     assert wrong == []
 
 
+#: Crates that a call passes, from its client to its worker.
+CALL_PATH = (
+    "wire", "core", "sys", "shm", "transport", "link", "typed", "worker", "client", "invoke",
+    "agent",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("crate", CALL_PATH)
+def test_the_path_of_a_call_has_no_asynchronous_runtime(crate: str) -> None:
+    manifest = tomllib.loads(text_of(f"crates/{crate}/Cargo.toml"))
+    assert not {"tokio", "hyper", "tonic", "axum"} & set(manifest["dependencies"])
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_package_inside_is_in_the_readme_and_has_a_docstring(package: str) -> None:
     folder = ROOT / "python" / package
