@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-struct Services {
+// Named as in the stub: clang compares the types of functions that are called by pointers.
+struct gridrpc_services {
     void (*callback)(unsigned, void **);
     int (*is_canceled)(void);
     void (*raised)(const char *, const char *);
@@ -19,7 +20,7 @@ struct Entry {
 struct Module {
     unsigned version, count;
     const Entry *entries;
-    void (*bind)(const Services *);
+    void (*bind)(const gridrpc_services *);
 };
 extern "C" const Module gridrpc_module_v1;
 
@@ -36,7 +37,7 @@ template <class... A> static bool run(const char *name, A *...arguments)
 
 int main()
 {
-    static const Services services = {
+    static const gridrpc_services services = {
         nullptr, nullptr, [](const char *type, const char *what) { said = std::string(type) + ": " + what; },
         nullptr};
     gridrpc_module_v1.bind(&services);
