@@ -191,7 +191,7 @@ def test_fortran_calls_back(fortran: Grid) -> None:
         (4, "STOP 7", 7, "STOP 7"),
         (5, "Index '4' of dimension 1 of array 'few' above upper bound of 3", 2, "upper bound"),
         # The library has found this itself.
-        (6, "", 2, "Bad integer for item 1 in list input"),
+        (6, "Bad integer for item 1 in list input", 2, "Fortran runtime error: Bad integer"),
     ],
 )
 def test_stop_and_errors_of_fortran_are_errors_of_the_call(

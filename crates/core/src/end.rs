@@ -221,9 +221,32 @@ pub enum Cause {
     Shortage(String),
 }
 
-/// The signals SIGXCPU and SIGXFSZ.
-const CPU_TIME: u32 = 24;
-const FILE_SIZE: u32 = 25;
+// Signals by their numbers on Linux.
+const SIGILL: u32 = 4;
+const SIGABRT: u32 = 6;
+const SIGBUS: u32 = 7;
+const SIGFPE: u32 = 8;
+const SIGSEGV: u32 = 11;
+const SIGXCPU: u32 = 24;
+const SIGXFSZ: u32 = 25;
+
+impl Cause {
+    /// What probably went wrong in a compiled function, if the signal is one that its own code causes.
+    #[must_use]
+    pub fn crash(&self) -> Option<&'static str> {
+        let Cause::Signal { signal, out_of_memory: false } = self else { return None };
+        match *signal {
+            SIGSEGV | SIGBUS => Some(
+                "the function used memory that it does not have: an index is wrong, an array is shorter than its \
+                 interface says, or the stack is too small for local arrays (see `ulimit -s`)",
+            ),
+            SIGFPE => Some("the function divided by zero, or computed with traps enabled"),
+            SIGABRT => Some("the function called abort, or an assertion in it failed"),
+            SIGILL => Some("the module was compiled for another kind of processor"),
+            _ => None,
+        }
+    }
+}
 
 /// A number of bytes in the largest unit that divides it.
 struct MemorySize(u64);
@@ -246,8 +269,8 @@ impl fmt::Display for Cause {
                 write!(f, "was ended by signal {signal}")?;
                 match *signal {
                     _ if *out_of_memory => write!(f, " (the kernel was out of memory)"),
-                    CPU_TIME => write!(f, " (it had used all of its CPU time, see `ulimit -t`)"),
-                    FILE_SIZE => write!(f, " (it wrote too large a file, see `ulimit -f`)"),
+                    SIGXCPU => write!(f, " (it had used all of its CPU time, see `ulimit -t`)"),
+                    SIGXFSZ => write!(f, " (it wrote too large a file, see `ulimit -f`)"),
                     _ => Ok(()),
                 }
             }

@@ -91,8 +91,13 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
         End::WorkerLost(loss) => {
             let what = format!("a worker was lost that ran {function}");
             let tried = "The call is idempotent, and has lost as many workers as the grid's `retries` allows";
-            let hint = if idempotent { tried } else { how_to_run_again(of) };
-            lost(py, package::worker_lost(py), &what, Some(hint), loss)
+            let hint = match (crash(of, &loss.cause), idempotent) {
+                (Some(crash), true) => format!("{crash}. {tried}"),
+                (Some(crash), false) => crash.to_owned(),
+                (None, true) => tried.to_owned(),
+                (None, false) => how_to_run_again(of).to_owned(),
+            };
+            lost(py, package::worker_lost(py), &what, Some(&hint), loss)
         }
         End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
         End::NoServer(server, loss) => start_error(py, &none_of(server), loss),
@@ -108,6 +113,11 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
         }
         End::Closed => closed(py, &format!("the grid was closed before {function} returned")),
     }
+}
+
+/// What probably went wrong in a compiled function. Running it again would not help.
+fn crash(function: &FunctionRef, cause: &Cause) -> Option<&'static str> {
+    cause.crash().filter(|_| function.is_native())
 }
 
 /// Hint how to make a call of this function run again when its worker is lost.
@@ -130,7 +140,9 @@ pub fn item_lost(
 ) -> PyErr {
     let what = format!("a worker was lost that ran {}", of.name());
     let kind = package::worker_lost(py);
-    let error = lost(py, kind, &what, Some(how_to_run_again(of)), &lost_items.loss);
+    let loss = &lost_items.loss;
+    let hint = crash(of, &loss.cause).unwrap_or_else(|| how_to_run_again(of));
+    let error = lost(py, kind, &what, Some(hint), loss);
     let left = (lost_items.ended, lost_items.running, kept);
     match error.value(py).setattr("_left", left) {
         Ok(()) => error,

@@ -115,19 +115,12 @@ fn hint(cause: &Cause) -> Option<&'static str> {
         Cause::Failed(_) | Cause::Shortage(_) => return None,
     };
     match signal {
-        Signal::SIGSEGV | Signal::SIGBUS => Some(
-            "the function used memory that it does not have: are its arrays as long as its \
-             interface says?",
-        ),
-        Signal::SIGFPE => Some("the function divided by zero, or computed with traps enabled"),
-        Signal::SIGABRT => Some("the function called abort, or an assertion of its failed"),
-        Signal::SIGILL => Some("the module was compiled for another processor"),
         Signal::SIGKILL => Some("somebody ended it, or memory ran out"),
         Signal::SIGXCPU => Some("its limit of processor time was reached"),
         Signal::SIGXFSZ => {
             Some("the function wrote more to a file than is allowed (see `ulimit -f`)")
         }
-        _ => None,
+        _ => cause.crash(),
     }
 }
 

@@ -117,14 +117,21 @@ fn understand(
                 Err(LinkError::NoRoom { .. }) => Vec::new(),
                 sections => kept_within_bounds(sections?),
             };
+            let mut message = message.to_owned();
             let trace = if error == RemoteError::FunctionExited.name() {
                 // The process answers when it exits, so all of its output is in the pipe.
                 stderr.read();
-                stderr.text()
+                let written = stderr.text();
+                if let Some(reason) = fortran_error(&written)
+                    && !message.contains(&reason)
+                {
+                    message = format!("{reason}: {message}");
+                }
+                written
             } else {
                 trace.to_owned()
             };
-            let (error, message) = (error.to_owned(), message.to_owned());
+            let error = error.to_owned();
             let outcome = Outcome::Raised { error, message, trace, sections, order };
             Event::Answer { call, stamps, retained, outcome }
         }
@@ -144,6 +151,21 @@ fn understand(
         Message::BlobDropped { blob, unread } => Event::BlobDropped { blob, unread },
         other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
     }))
+}
+
+/// The run-time error of Fortran that ended a process, with its place in the source, from the end of its standard
+/// error. Modules report the errors that compiled code finds; those that libgfortran finds itself, as in a namelist,
+/// are only written there.
+fn fortran_error(written: &str) -> Option<String> {
+    let lines: Vec<&str> = written.lines().collect();
+    let (at, error) = lines.iter().enumerate().rev().find_map(|(at, line)| {
+        Some((at, line.strip_prefix("Fortran runtime error: ")?.trim_end()))
+    })?;
+    let place = at.checked_sub(1).map(|before| lines[before].trim_end());
+    Some(match place.filter(|place| place.starts_with("At line ")) {
+        Some(place) => format!("{place}: {error}"),
+        None => error.to_owned(),
+    })
 }
 
 /// Maximum length of a result, bytes. The address space sets the real limit.
