@@ -194,6 +194,9 @@ def test_what_cannot_be_looked_at_is_reported(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text('[server.a]\nhosts = "b"\n')
     ran = run("--server", "c", cwd=tmp_path)
     assert "grid.toml has no server `c`; it has a" in ran.stderr
+    ran = run("--server", "slurm:?nodes=4", cwd=tmp_path)
+    assert ran.returncode == 1
+    assert "`slurm:?nodes=4` is a URL: give it without `--server`" in ran.stderr
     ran = run("node1")
     assert ran.returncode == 1
     assert "`node1`" in ran.stderr

@@ -188,6 +188,11 @@ def test_lengths_that_contradict_the_arrays(module_grid: Grid, call: Any, said: 
         call(module_grid.function("arrays/reversed_double"), np.arange(3.0))
 
 
+def test_a_length_that_cannot_follow_from_an_array_of_other_dimensions(module_grid: Grid) -> None:
+    with pytest.raises(gridrpc.ArgumentError, match="`a`, which has to have 2 dimensions, not 1"):
+        module_grid.function("arrays/column_sums")(np.zeros(6))
+
+
 def test_lists_numbers_and_views_may_stand_for_arrays_that_only_go_in(module_grid: Grid) -> None:
     sums = module_grid.function("arrays/column_sums")
     assert sums([[1, 2], [3, 4]]).tolist() == [4, 6]

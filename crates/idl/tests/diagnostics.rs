@@ -276,6 +276,14 @@ fn types_that_are_none() {
         about("const double *x"),
         ["`const` is not known here (leave it out: `IN` says that nothing is changed)"]
     );
+    assert_eq!(
+        about("IN real x"),
+        ["`real` is not a type (write `float`, and `double` for real(8))"]
+    );
+    assert_eq!(
+        about("IN LOGICAL x"),
+        ["`LOGICAL` is not a type (write `int`: 1 is true, 0 is false)"]
+    );
     assert_eq!(about("INN int x"), ["`INN` is not a type (did you mean `IN`?)"]);
     assert_eq!(about("In int x"), ["`In` is not a type (did you mean `IN`?)"]);
 }

@@ -16,7 +16,7 @@ use gridrpc_wire::{Array, DType, Order, Ranks, Value, encode_values};
 use crate::argument::{ArgumentError, CallResult, Given, Memory, PrepareError};
 use crate::prepared::{Lending, Prepared};
 use crate::results::{Landing, Plan};
-use crate::sizes::{Known, fits, known_scalars};
+use crate::sizes::{Known, fits, known_scalars, other_rank};
 use crate::target::Target;
 
 /// Checks the arguments of a call and builds its payload. `ranks`: the ranks of a parallel function.
@@ -255,9 +255,11 @@ impl Preparation<'_> {
             Given::Absent => match self.scalars.scalar(index) {
                 Some(size) => Scalar::Int(size),
                 None if of.is_integer() => {
-                    return Err(
-                        "is missing, and is not a dimension of an array that is given".into()
-                    );
+                    let near = other_rank(self.function, self.given, index);
+                    let why = near.unwrap_or_else(|| {
+                        "is not a dimension of an array that is given".to_owned()
+                    });
+                    return Err(format!("is missing, and {why}").into());
                 }
                 None => return Err("is missing".into()),
             },

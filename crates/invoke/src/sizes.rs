@@ -51,6 +51,24 @@ pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Op
     })
 }
 
+/// Why the length of a dimension that is this scalar does not follow from an array that is given: the array has another
+/// number of dimensions.
+pub(super) fn other_rank(function: &Function, given: &[Given], scalar: usize) -> Option<String> {
+    function.parameters.iter().zip(given).find_map(|(parameter, given)| {
+        let Kind::Array { dimensions, .. } = &parameter.kind else { return None };
+        let Given::Array(Memory { shape: Some(shape), .. }) = given else { return None };
+        let is_it = |dimension: &Dimension| {
+            matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar)
+        };
+        let (wanted, got) = (dimensions.len(), shape.len());
+        // A number in place of an array has none.
+        (got > 0 && wanted != got && dimensions.iter().any(is_it)).then(|| {
+            let (name, s) = (&parameter.name, if wanted == 1 { "" } else { "s" });
+            format!("does not follow from `{name}`, which has to have {wanted} dimension{s}, not {got}")
+        })
+    })
+}
+
 /// Inputs of sizes: scalars, and elements of the caller's arrays.
 pub(super) struct Known<'a> {
     pub(super) function: &'a Function,

@@ -69,6 +69,9 @@ pub enum DoctorError {
         /// The available names.
         known: String,
     },
+    /// A URL where a name belongs.
+    #[error("`--server` names a server of {USUAL}, and `{0}` is a URL: give it without `--server`")]
+    UrlAsName(String),
     /// Two host groups have the same name.
     #[error("the server `{0}` is named twice")]
     Twice(String),
@@ -108,6 +111,9 @@ fn json(reports: &[HostReport]) -> String {
 
 fn servers(options: &Options) -> Result<Vec<HostGroup>, DoctorError> {
     let mut servers = Vec::new();
+    if let Some(url) = options.server.iter().find(|name| name.contains(':')) {
+        return Err(DoctorError::UrlAsName(url.clone()));
+    }
     let usual = Path::new(USUAL);
     let file = match &options.config {
         Some(file) => Some(file.as_path()),

@@ -46,6 +46,20 @@ impl Spec {
     }
 }
 
+/// What stands for a type of Fortran.
+fn of_fortran(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "integer" => "write `int`, and `int64` for integer(8)",
+        "real" => "write `float`, and `double` for real(8)",
+        "complex" => "write `scomplex`, and `dcomplex` for complex(8)",
+        "logical" => "write `int`: 1 is true, 0 is false",
+        "character" => {
+            "write `string` for a text that goes in, `char name[80]` for a text that comes back"
+        }
+        _ => return None,
+    })
+}
+
 impl<'s> Parser<'s, '_> {
     /// The list in parentheses; `nested` for that of a callback.
     pub(super) fn parameters(&mut self, nested: bool) -> Parsed<Parameters> {
@@ -227,6 +241,7 @@ impl<'s> Parser<'s, '_> {
                     (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
                     _ => None,
                 };
+                let hint = of_fortran(text).map(str::to_owned).or(hint);
                 (format!("`{text}` is not a type"), hint)
             }
         };
