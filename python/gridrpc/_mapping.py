@@ -207,7 +207,10 @@ def itself(error: BaseException) -> BaseException:
 def check_idempotent(function: ModuleFunction, idempotent: bool) -> None:
     """Raises TypeError for calls that are `idempotent` otherwise than their interface says."""
     if idempotent and function.has_interface:
-        raise TypeError("a module's function is idempotent if its IDL says `Idempotent`")
+        raise TypeError(
+            f"{function.name}: a module's function is idempotent if its IDL says `Idempotent`. "
+            "Leave `idempotent=True` out, or add that word to its definition and compile it"
+        )
 
 
 def _check_speculation(idempotent: bool, chunk: int | Literal["auto"]) -> None:

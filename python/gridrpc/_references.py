@@ -406,7 +406,8 @@ def _is_simple(value: Any, kind: Any) -> bool:
         and not hasattr(kind, "__getnewargs_ex__")
         and not hasattr(kind, "__getnewargs__")
         and kind not in copyreg.dispatch_table
-        and type(value.__dict__) is dict
+        # An object of the native module may have the same size, and no attributes.
+        and type(getattr(value, "__dict__", None)) is dict
     )
 
 

@@ -52,6 +52,12 @@ class Resumed:
         self._reader: ModuleFunction | None = None
         if isinstance(function, ModuleFunction) and function.reads_files:
             self._reader = function
+        self._how_to_run_again = "Give `idempotent=True` to have such items run again"
+        if isinstance(function, ModuleFunction):
+            self._how_to_run_again = (
+                "To have such items run again, add `Idempotent` to the definition in the IDL file, "
+                'compile it, and give `journal=gridrpc.Journal(path, if_changed="keep")`'
+            )
         self._items = items
         self._stand_in = stand_in
         self._file = JournalFile(self._journal, of_function(function))
@@ -92,11 +98,11 @@ class Resumed:
                     f"{stretch.first + stretch.size - 1}"
                 )
             if stretch.digest != NO_DIGEST and self._digest(taken) != stretch.digest:
-                which = f"{stretch.first}"
+                which = f"item {stretch.first}"
                 if stretch.size > 1:
-                    which = f"{stretch.first} to {stretch.first + stretch.size - 1}"
-                what = f"items {which}" if self._reader is None else f"items {which} or their files"
-                raise self._changed(f"{what} are not what they were (the first one is 0)")
+                    which = f"one of items {stretch.first} to {stretch.first + stretch.size - 1}"
+                files = "" if self._reader is None else ", or a file that it names,"
+                raise self._changed(f"{which}{files} has changed (the first item is 0)")
             at += stretch.size
             self._known.append(_Known(sent, stretch))
             self._shifts.append((sent, at - sent))
@@ -121,7 +127,9 @@ class Resumed:
     def _changed(self, how: str) -> JournalError:
         path = self._file.path
         return JournalError(
-            f"journal {path}: {how}. Give the items that it was begun with, or another file", path
+            f"journal {path}: {how}. Give the items that it was begun with. To run all of them "
+            "again, remove the journal or name another one",
+            path,
         )
 
     def groups(
@@ -158,7 +166,7 @@ class Resumed:
         for number in range(stretch.first, stretch.first + stretch.size):
             error = OutcomeUnknown(
                 f"map, item {number} (the first one is 0): it was under way when the last run "
-                "ended, and may have run. Give `idempotent=True` to have such items run again, or "
+                f"ended, and may have run. {self._how_to_run_again}, or give "
                 "`return_exceptions=True` to continue without them"
             )
             if self._stand_in is None:

@@ -37,6 +37,9 @@ HINTS = {
     "builtins.async_generator": "collect its items in a list",
     "builtins.coroutine": "await it in the function",
     "builtins.generator": "make a list of it",
+    "gridrpc._native.Modules": "in a function, `gridrpc.current_grid()` is the grid that runs it",
+    "gridrpc._native.Target": "a compiled function cannot be called by a Python function in a "
+    "worker: give it to `submit` or `map` itself",
     "_contextvars.ContextVar": "pass its value as an argument",
 }
 

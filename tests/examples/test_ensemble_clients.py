@@ -176,10 +176,10 @@ def test_a_journal_resumes(folder: Path) -> None:
     # Results of another number of days do not count, nor those of other settings.
     _, said = python(folder, *options[:3], "--days", "3", "--members", "4", status=1)
     assert "error: " in said
-    assert "are not what they were" in said
+    assert "has changed" in said
     (folder / "settings.nml").write_text("&model\n  jet = 60\n/\n")
     _, settings_said = python(folder, *options, "4", status=1)
-    assert "items 0 or their files are not what they were" in settings_said
+    assert "item 0, or a file that it names, has changed" in settings_said
     assert "Traceback" not in said + settings_said
     assert (folder / "ensemble.nc").read_bytes() == first
 

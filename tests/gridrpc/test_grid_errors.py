@@ -258,9 +258,11 @@ def test_the_path_from_functions_of_the_main_program(tmp_path: Path) -> None:
             return i
         def forgot(i):
             return wait(i)
+        def uses_grid(i):
+            return grid.submit(go, i).result()
         if __name__ == "__main__":
             with gridrpc.Grid(1) as grid:
-                for function in (calls_go, locked, at_level, forgot):
+                for function in (calls_go, locked, at_level, forgot, uses_grid):
                     try:
                         print(grid.submit(function, 1).result())
                     except TypeError as error:
@@ -276,6 +278,8 @@ def test_the_path_from_functions_of_the_main_program(tmp_path: Path) -> None:
         "cannot pickle '_contextvars.ContextVar' object: at_level -> global 'level'; pass its "
         "value as an argument",
         "cannot pickle 'coroutine' object: await it in the function",
+        "cannot pickle 'gridrpc._native.Modules' object: uses_grid -> global 'grid' -> "
+        "attribute '_modules'; in a function, `gridrpc.current_grid()` is the grid that runs it",
     ]
 
 
