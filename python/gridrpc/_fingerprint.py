@@ -41,7 +41,10 @@ class Fingerprint(NamedTuple):
             return f"{what}, not with `{now.name}`"
         if self.python != now.python:
             return f"{what} under Python {self.python}, and this is {now.python}"
-        return f"{what}, which has changed since: its code, its defaults, or what it refers to"
+        return (
+            f"{what}, which has changed since: its code or "
+            "its module's file, its defaults, or what it refers to"
+        )
 
 
 def of_function(function: str | Callable[..., Any]) -> Fingerprint:

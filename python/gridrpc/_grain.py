@@ -168,6 +168,10 @@ class Grain:
             least = 2 * self.workers
         return min(most, max(least, int(self._max_bytes / max(1.0, self._call_bytes))))
 
+    def enough(self) -> int:
+        """How many calls without a result keep all workers busy while results are taken."""
+        return max(2 * self.workers, min(self._costs.window, MOST_WINDOW))
+
     def follow(self, window: Callable[[], int]) -> None:
         """A result has come. `window`: gives the number of calls of the function to keep under
         way."""

@@ -22,6 +22,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 from typing import Any, Literal, NamedTuple
 from zlib import crc32
@@ -52,6 +53,8 @@ ROOM = 128 << 10
 MOST_ROOM = 1 << 20
 #: Numbers of items are below this one.
 MOST = 1 << 62
+#: Calls among which one is looked for that has taken fewer items than were announced.
+RECENT = 8
 #: A crash of the machine may leave zeros, from the beginning of a block of so many bytes.
 BLOCK = 512
 
@@ -317,6 +320,11 @@ class JournalFile:
         self._result_records += 1
 
     def _sending(self, first: int, count: int) -> None:
+        # A call may have taken fewer items than were announced: it has not sent those from here on.
+        for before in islice(reversed(self._open), RECENT):
+            if before < first < self._open[before]:
+                self._open[before] = first
+                break
         self._open[first] = max(first + count, self._open.get(first, 0))
 
     def _heard_of(self, first: int, count: int) -> None:
@@ -341,8 +349,9 @@ class JournalFile:
         if if_changed == "restart":
             return True
         raise self._error(
-            f'{known.change(function)}. Give journal=gridrpc.Journal(path, if_changed="keep") if '
-            'its results are still right, or "restart" to start over'
+            f'{known.change(function)}. Give gridrpc.Journal("{self.path}", if_changed="keep") '
+            'in place of its path if its results are still right, or if_changed="restart" to start '
+            "over"
         )
 
     def _forget(self) -> None:

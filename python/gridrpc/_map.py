@@ -21,6 +21,7 @@ from gridrpc import _native
 from gridrpc._grain import Grain
 from gridrpc._native import Call
 from gridrpc._senders import Sender
+from gridrpc.errors import ArgumentError
 
 if TYPE_CHECKING:
     from gridrpc._speculation import Speculation
@@ -68,6 +69,15 @@ class _Sent(NamedTuple):
     def size(self) -> int:
         """How many items it has."""
         return 1 if self.items is None else len(self.items)
+
+
+class _Refused(NamedTuple):
+    """An item whose arguments do not fit, and that was not sent."""
+
+    outcome: _Outcome
+    #: Its number, from 0.
+    first: int
+    size: int = 1
 
 
 class _Outcome(NamedTuple):
@@ -132,6 +142,8 @@ class Map:
         self._heard: set[int] = set()
         #: By token: what has come before it was due, and is recorded.
         self._early: dict[int, _Outcome] = {}
+        #: By token: items that were not sent, until they are due.
+        self._refused: dict[int, _Refused] = {}
 
     def groups(self) -> Generator[list[Any], None, None]:
         """Results in groups; ends the calls under way when it is closed."""
@@ -164,6 +176,7 @@ class Map:
         if self._speculation is not None:
             self._speculation.cancel()
         self._sent.clear()
+        self._refused.clear()
 
     def feed(self) -> bool:
         """Send items, also if there were no more before. False: no calls are under way."""
@@ -172,8 +185,8 @@ class Map:
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls are under way."""
-        return bool(self._sent)
+        """Whether calls are under way, or items have been refused."""
+        return bool(self._sent or self._refused)
 
     @property
     def under_way(self) -> int:
@@ -188,19 +201,32 @@ class Map:
     def ended(self, timeout: float) -> Iterator[tuple[int, list[Any]]]:
         """What comes within that time, of a map whose order does not count and whose errors have
         stand-ins: the number of a first item, and its outcome and those behind it."""
-        for token in self._watch.take(timeout):
-            sent = self._sent.pop(token)
-            yield sent.first, self._outcome(sent).values
+        tokens, self._due = self._due or self._watch.take(timeout), deque()
+        for token in tokens:
+            if token in self._refused:
+                refused = self._refused.pop(token)
+                yield refused.first, refused.outcome.values
+            else:
+                sent = self._sent.pop(token)
+                yield sent.first, self._outcome(sent).values
 
     def _send_ahead(self) -> bool:
-        """Have enough calls under way. False: there are none, and no more items."""
+        """Have enough calls under way. False: nothing is due, and there are no more items."""
         while self._has_room() and self._send_next():
-            pass
-        return bool(self._sent)
+            # Results are recorded as they come, also while a long queue is filled.
+            if self._record is not None and self._has_enough() and self._is_next_there():
+                break
+        return self.is_busy
 
     def _has_room(self) -> bool:
         unanswered = len(self._sent) - len(self._early)
-        return len(self._sent) < self._grain.ahead() and unanswered < self._grain.unanswered()
+        given = len(self._sent) + len(self._refused)
+        return given < self._grain.ahead() and unanswered < self._grain.unanswered()
+
+    def _has_enough(self) -> bool:
+        """Whether no worker becomes idle while results are taken."""
+        ended = len(self._early if self._ordered else self._due)
+        return len(self._sent) - ended >= self._grain.enough()
 
     async def ready(self, wakeup: LoopWakeup) -> None:
         """Wait until the next group does not have to be waited for."""
@@ -220,6 +246,8 @@ class Map:
                 raise self._too_late()
 
     def _is_next_there(self) -> bool:
+        if self._due and self._due[0] in self._refused:
+            return True
         if not self._is_watched:
             return self._sent[self._due[0]].call.done()
         ended = self._ended(0.0)
@@ -310,12 +338,16 @@ class Map:
 
     def _next_outcome(self) -> _Outcome:
         if self._ordered:
-            self._wait_for(self._due[0])
+            if self._due[0] not in self._refused:
+                self._wait_for(self._due[0])
         elif not self._due:
             self._due.extend(self._ended(self._left()))
             if not self._due:
                 raise self._too_late()
         token = self._due.popleft()
+        if token in self._refused:
+            outcome, self._given_first, _ = self._refused.pop(token)
+            return outcome
         sent = self._sent.pop(token)
         self._given_first = sent.first
         return self._early.pop(token, None) or self._outcome(sent)
@@ -381,9 +413,9 @@ class Map:
             self._slice = min(2 * self._slice, SLICE)
         self._grain.taken(len(pending) - had)
 
-    def _send(self, items: list[Any], size: int, number: int) -> _Sent | None:
+    def _send(self, items: list[Any], size: int, number: int) -> _Sent | _Refused | None:
         """Send the first of the items, and take them away; `number`: of the first. None: that one
-        cannot be sent."""
+        cannot be sent, which ends the map."""
         call: Call[Any] | None = None
         told = 0
         try:
@@ -412,6 +444,9 @@ class Map:
             if self._record is not None and call is None:
                 self._record.withdrawn(number, told)
             _note(error, number, 1)
+            if self._stand_in is not None and call is None and isinstance(error, ArgumentError):
+                del items[0]
+                return _Refused(_Outcome([self._stand_in(error)]), number)
             self._failure = error
             self._exhausted = True
             items.clear()
@@ -429,9 +464,14 @@ class Map:
                 tokens.append(self._keep(sent))
         return tokens
 
-    def _keep(self, sent: _Sent) -> int:
+    def _keep(self, sent: _Sent | _Refused) -> int:
         token = self._token
         self._token += 1
+        if isinstance(sent, _Refused):
+            self._refused[token] = sent
+            if not self._ordered:
+                self._due.append(token)
+            return token
         self._sent[token] = sent
         if self._is_watched:
             sent.call._watch(self._watch, token)

@@ -8,10 +8,12 @@ import functools
 import itertools
 import os
 import pickle
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -675,6 +677,39 @@ def test_items_that_could_not_be_sent_have_not_run(grid: Grid, file: Path, chunk
     with pytest.raises(gridrpc.GridClosed):
         list(closed.map(abs, range(10), journal=file, chunk=chunk))
     assert list(grid.map(abs, range(10), journal=file, chunk=chunk)) == list(range(10))
+
+
+@BOTH_ORDERS
+def test_results_are_recorded_while_the_queue_is_filled(
+    grid: Grid,
+    file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    ordered: bool,
+) -> None:
+    """A kill in the first seconds of a long map costs only what is under way."""
+    taken = 0
+
+    def items() -> Iterator[int]:
+        nonlocal taken
+        for taken in range(250):  # fewer than may be under way
+            if taken == 50:
+                until(lambda: len(ran(tmp_path)) > 10)
+            if taken > 50:
+                time.sleep(0.02)  # the first results come back meanwhile
+            yield taken
+
+    work = functools.partial(noted, str(tmp_path))
+    how = {"idempotent": True, "ordered": ordered, "journal": file}
+    results = grid.map(work, items(), **how)
+    next(results)
+    assert taken < 249
+    results.close()
+    capsys.readouterr()
+    assert len(list(grid.map(work, range(250), **how))) == 250
+    kept = re.search(r"journal .*: (\d+) items have their results", capsys.readouterr().err)
+    assert kept is not None
+    assert 1 <= int(kept[1]) < 250
 
 
 def test_memory_is_bounded_and_any_number_of_items_can_be_taken(grid: Grid, file: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,46 @@ def test_an_error_comes_in_the_place_of_its_item(each_module_grid: Grid, chunk: 
         )
     with pytest.raises(gridrpc.ArgumentError, match="takes 1 arguments"):
         list(each_module_grid.map(echo, [1, 2], [3, 4], chunk=chunk))
+
+
+@CHUNKS
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("journal", [True, False])
+def test_items_that_do_not_fit_cost_only_themselves(
+    each_module_grid: Grid, tmp_path: Path, chunk: Any, ordered: bool, journal: bool
+) -> None:
+    grid, bad = each_module_grid, {0, 1, 500, 502, 999}
+    echo, items = grid.function("echo"), ["long" if n in bad else n for n in range(1_000)]
+    how: dict[str, Any] = {"journal": tmp_path / "j"} if journal else {}
+    how |= {"chunk": chunk, "ordered": ordered, "return_exceptions": True}
+    for _ in range(1 + journal):
+        results = grid.map(echo, items, **how)
+        found = list(enumerate(results)) if ordered else sorted(results.numbered())
+        assert [number for number, _ in found] == list(range(1_000))
+        for number, result in found:
+            if number in bad:
+                assert isinstance(result, gridrpc.ArgumentError)
+                assert result.__notes__[0].startswith("gridrpc: map, item ")
+            else:
+                assert result[0] == number
+    none = grid.map(echo, ["a"] * 600, chunk=chunk, return_exceptions=True)
+    assert [type(error) for error in none] == [gridrpc.ArgumentError] * 600
+
+
+def test_async_for_gets_items_that_do_not_fit(each_module_grid: Grid) -> None:
+    echo = each_module_grid.function("echo")
+
+    async def collect(ordered: bool) -> list[Any]:
+        items = [1, "long", 2, "long"]
+        results = each_module_grid.map(
+            echo, items, chunk=1, ordered=ordered, return_exceptions=True
+        )
+        return [type(result) async for result in results]
+
+    for ordered in (True, False):
+        kinds = asyncio.run(collect(ordered))
+        assert len(kinds) == 4
+        assert kinds.count(gridrpc.ArgumentError) == 2
 
 
 def test_a_lost_worker_costs_the_item_that_it_ran(own_module_grid: Grid) -> None:
