@@ -380,6 +380,13 @@ void futures()
             assert(std::string(error.what()) == "text: detail of the session");
         }
     }
+    outcome = GRPC_OTHER_ERROR_CODE;
+    try {
+        function.async(0, nullptr).get();
+        assert(false);
+    } catch (const gridrpc::error &error) {
+        assert(std::string(error.what()) == "detail of the session");
+    }
     outcome = GRPC_NO_ERROR;
 
     std::vector<gridrpc::Future> several(3);

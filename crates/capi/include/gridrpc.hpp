@@ -72,7 +72,9 @@ private:
     static std::string message(grpc_error_t code, const std::string &detail)
     {
         std::string text = grpc_error_string(code);
-        return detail.empty() || detail == text ? text : text + ": " + detail;
+        if (detail.empty() || detail == text) return text;
+        // The text of this code only says that there are details.
+        return code == GRPC_OTHER_ERROR_CODE ? detail : text + ": " + detail;
     }
 
     grpc_error_t code_;
