@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from gridrpc import _tables
 from gridrpc._journal import Journal
+from gridrpc._modules import ModuleFunction
 from gridrpc._retries import Errors, Retries
 from gridrpc._wrapped import Wrapped, name_of
 from gridrpc.errors import OutcomeUnknown, SweepInterrupted
 
 if TYPE_CHECKING:
     from gridrpc._grid import Grid
-    from gridrpc._modules import ModuleFunction
     from gridrpc._results import Results
     from gridrpc._tables import Columns, Table
 
@@ -27,6 +27,9 @@ STATUS, ERROR, SECONDS = "status", "error", "seconds"
 #: The column of results that have no names.
 RESULT = "result"
 OWN = (STATUS, ERROR, SECONDS)
+#: Types in an interface of numbers with a fraction, and of arguments that are no real numbers.
+REAL = ("float", "double")
+NO_NUMBERS = ("string", "filename", "scomplex", "dcomplex")
 
 
 class SweepOptions(TypedDict, total=False):
@@ -96,10 +99,13 @@ def sweep(
     is_timed = of_module is None and not (
         isinstance(fn, str) and grid._native.python_server(fn) is not None
     )
+    arguments = {name: source.columns[name] for name in names}
+    if of_module is not None:
+        arguments = _as_declared(of_module, arguments, isinstance(table, (str, os.PathLike)))
     results = (_timed_map if is_timed else _plain_map)(
         grid,
         fn,
-        {name: source.columns[name] for name in names},
+        arguments,
         constants,
         options,
         ordered=False,
@@ -142,6 +148,29 @@ def _plain_map(
         for values in zip(*columns.values(), strict=True)
     ]
     return grid.starmap(fn, rows, **how, **options)
+
+
+def _as_declared(function: ModuleFunction, columns: Columns, is_file: bool) -> Columns:
+    """Numbers as the interface declares them. A column of numbers has other types if single cells
+    are empty or no numbers: integers are floats, and those of a CSV file are texts."""
+
+    def fitting(value: Any, is_real: bool) -> Any:
+        if is_file and isinstance(value, str):
+            number = _tables.number_of(value)
+            value = value if number is None else number
+        if not is_real and isinstance(value, float) and value.is_integer():
+            return int(value)
+        return value
+
+    numbers = {
+        one["name"]: one["type"] in REAL
+        for one in function.description["parameters"]
+        if "callback" not in one and not one.get("dimensions") and one["type"] not in NO_NUMBERS
+    }
+    return {
+        name: [fitting(value, numbers[name]) for value in values] if name in numbers else values
+        for name, values in columns.items()
+    }
 
 
 def _timed_map(
@@ -191,7 +220,7 @@ class _Outcome:
             self._failed(number, kind, message)
         elif isinstance(result, OutcomeUnknown):
             self._status[number] = "unknown"
-            self._errors[number] = f"OutcomeUnknown: {result}"
+            self._errors[number] = f"OutcomeUnknown: {_message(result)}"
         elif isinstance(result, BaseException):
             self._failed(number, type(result).__name__, _message(result))
         else:
@@ -248,10 +277,12 @@ def _named(value: Any) -> Mapping[str, Any]:
 
 
 def _message(error: BaseException) -> str:
+    """The text of an error, in one line as its row is."""
     try:
-        return str(error)
+        lines = str(error).splitlines()
     except Exception:  # an error may well have a broken __str__
         return ""
+    return " ".join(line.strip() for line in lines if line.strip())
 
 
 def _argument_names(
@@ -286,7 +317,10 @@ def _argument_names(
     except (TypeError, ValueError):  # such as some functions of C
         parameters = None
     if parameters is not None:
-        _check_arguments(name_of(fn), list(parameters), names, there, constants)
+        taken = list(parameters)
+        if isinstance(fn, ModuleFunction) and fn.returned:
+            taken.pop()  # `out`, which is for single calls
+        _check_arguments(name_of(fn), taken, names, there, constants)
     return names
 
 

@@ -23,6 +23,10 @@ _NUMBER = re.compile(
 SUFFIXES = (".csv", ".parquet")
 
 
+#: Types whose values are written as they are.
+SCALARS = frozenset({int, float, str, bool, type(None)})
+
+
 class Table(NamedTuple):
     """A table of any kind."""
 
@@ -187,18 +191,21 @@ def _checked(names: Sequence[Any], column: Callable[[int], list[Any]]) -> Column
 def _records_of_csv(path: str) -> list[dict[str, Any]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         try:
-            rows = [row for row in csv.reader(file, strict=True) if row]
+            reader = csv.reader(file, strict=True)
+            # With the number of the line on which each row ends.
+            numbered = [(reader.line_num, row) for row in reader if row]
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"`{path}` is no CSV file: {error}") from error
-    if not rows:
+    if not numbered:
         raise ValueError(f"`{path}` is empty: its first line has to name the columns")
-    names, *rows = rows
-    for number, row in enumerate(rows):
+    (_, names), *numbered = numbered
+    for line, row in numbered:
         if len(row) != len(names):
             raise ValueError(
-                f"`{path}`, row {number} has {len(row)} values, and the header names {len(names)} "
+                f"`{path}`, line {line} has {len(row)} values, and the header names {len(names)} "
                 "columns"
             )
+    rows = [row for _, row in numbered]
     typed = _checked(names, lambda at: _typed([row[at] for row in rows]))
     return [dict(zip(typed, values, strict=True)) for values in zip(*typed.values(), strict=True)]
 
@@ -218,6 +225,14 @@ def _typed(texts: list[str]) -> list[Any]:
     return [kind(text.strip()) if text.strip() else None for text in texts]
 
 
+def number_of(text: str) -> float | None:
+    """The number that a cell of a CSV file has, if it has one."""
+    text = text.strip()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
 def _truth(text: str) -> bool:
     return text.lower() == "true"
 
@@ -227,8 +242,21 @@ def _csv(columns: Columns) -> str:
     # Line ends as other programs of this system have them.
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
+    rows = zip(*columns.values(), strict=True)
+    writer.writerows([*map(_plain, row)] for row in rows)
     return text.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists of numbers, whose text has all elements and digits."""
+    if type(value) in SCALARS:
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return value.tolist()
+    return value
 
 
 def _write_parquet(file: Any, table: Table, added: Columns) -> None:
@@ -248,7 +276,7 @@ def _array(values: list[Any]) -> Any:
 
 
 def _texts(values: list[Any]) -> list[str | None]:
-    return [None if value is None else str(value) for value in values]
+    return [None if value is None else str(_plain(value)) for value in values]
 
 
 def _pyarrow() -> Any:

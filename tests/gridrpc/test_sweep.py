@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import os
 import signal
@@ -207,6 +208,68 @@ def test_functions_of_modules(module_grid: Grid) -> None:
     assert column(made, "seconds") == [None, None]
     with pytest.raises(TypeError, match="needs `factor`"):
         module_grid.sweep("swept/scale", [{"x": 1.0}])
+    with pytest.raises(TypeError, match=r"takes `x`, `factor`\. Rename it"):
+        module_grid.sweep("swept/scale", [{"x": 1.0, "factor": 2.0, "out": None}])
+
+
+MIXED = """
+Module mixed;
+Define half(IN double x, IN int n, OUT double value[1]) { value[0] = n * x / 2; }
+Define crash(IN int n, OUT int r[1]) Idempotent
+{ if (n == 1) *(volatile int *)0 = n; r[0] = n; }
+Define ramp(IN int n, IN double x[n], OUT double y[3][n])
+{ for (int i = 0; i < 3 * n; i++) y[i] = x[i % n] / 3; }
+"""
+
+
+@pytest.mark.parametrize("chunk", [1, 3])
+def test_cells_that_do_not_fit_a_compiled_function_cost_their_rows(
+    compile_idl: CompileIdl, tmp_path: Path, chunk: int
+) -> None:
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    cells = ["1.5,1", ",2", "N/A,3", "2.5,", "3.5,2.0", "4,2.5", "5%,1", "6,3"]
+    source.write_text("x,n\n" + "\n".join(cells) + "\n")
+    with opened(workers=1, worker="native", modules=[compile_idl(MIXED)]) as grid:
+        for _ in range(2):  # those that failed are run again, and fail again
+            made = grid.sweep("mixed/half", source, output=out, resume=True, chunk=chunk)
+            assert column(made, "value") == [0.75, None, None, None, 3.5, None, None, 9.0]
+        assert grid.stats().calls.submitted <= 3
+    errors = {at: error for at, error in enumerate(column(made, "error")) if error}
+    assert [*errors] == [1, 2, 3, 5, 6]
+    for at, name in ((1, "x"), (2, "x"), (3, "n"), (5, "n"), (6, "x")):
+        assert errors[at].startswith(f"ArgumentError: mixed/half: argument `{name}` has to be")
+    assert column(made, "x")[:3] == ["1.5", None, "N/A"], "the table is not changed"
+
+
+def test_whole_numbers_of_pandas_with_gaps_are_integers(compile_idl: CompileIdl) -> None:
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "n": [1, None, 3]})
+    with opened(workers=1, worker="native", modules=[compile_idl(MIXED)]) as grid:
+        made = grid.sweep("mixed/half", frame)
+    assert column(made, "value") == [0.5, None, 4.5]
+    assert column(made, "status") == ["ok", "failed", "ok"]
+
+
+def test_a_row_of_a_file_is_one_line(compile_idl: CompileIdl, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    with opened(workers=1, worker="native", modules=[compile_idl(MIXED)], retries=1) as grid:
+        grid.sweep("mixed/crash", [{"n": n} for n in range(3)], output=out, chunk=3)
+    lines = out.read_text().splitlines()
+    assert [line.split(",")[2] for line in lines[1:]] == ["ok", "failed", "ok"]
+    assert "SIGSEGV" in lines[2]
+
+
+def test_arrays_in_files_have_all_elements_and_digits(
+    compile_idl: CompileIdl, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    rows = [{"x": [np.float64(0.1), 1.0]}, {"x": np.linspace(0.0, 1.0, 2_000)}]
+    with opened(workers=1, worker="native", modules=[compile_idl(MIXED)]) as grid:
+        made = grid.sweep("mixed/ramp", rows, output=out)
+    with out.open(newline="") as file:
+        read = list(csv.DictReader(file))
+    for row, of_file, computed in zip(rows, read, made, strict=True):
+        assert json.loads(of_file["x"]) == np.asarray(row["x"]).tolist()
+        np.testing.assert_array_equal(json.loads(of_file["y"]), computed["y"])
 
 
 def test_results_of_one_number_are_numbers_in_files(
@@ -302,7 +365,7 @@ def umask() -> int:
     ("text", "error"),
     [
         (b"", "is empty"),
-        (b"a,b\n1\n", "row 0 has 1 values, and the header names 2"),
+        (b"a,b\n\n1,2\n1\n", "line 4 has 1 values, and the header names 2"),
         (b'a,b\n1,"2\n', "is no CSV file"),
         (b"a\n\xff\n", "is no CSV file"),
         (b"a,a\n1,2\n", "several columns named `a`"),
