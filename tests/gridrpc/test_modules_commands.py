@@ -355,3 +355,23 @@ def test_other_shells_get_a_script_of_theirs(shell: Shell, shell_name: str) -> N
     assert script.startswith(head)
     assert "session" in script
     assert shell.run("completion", "tcsh").returncode == 2
+
+
+@pytest.mark.parametrize("language", ["C", "C++"])
+def test_the_same_source_gives_the_same_module(shell: Shell, language: str) -> None:
+    text = f'Module same; Define f(IN int n, OUT int r[1]) Language "{language}" {{ r[0] = n; }}'
+    (shell.folder / "same.idl").write_text(text)
+    made = set()
+    for _ in range(2):
+        shell.says("compile", "same.idl")
+        made.add((shell.folder / "same.so").read_bytes())
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("name", ["pricing.cpp", "model.f90", "part.o"])
+def test_source_files_are_no_interface_descriptions(shell: Shell, name: str) -> None:
+    (shell.folder / name).write_bytes(b'#include "pricing.hpp"\n\xff')
+    error = shell.fails("compile", name)
+    assert f"`{name}` is no interface description" in error
+    assert "hint: write an IDL file" in error
+    assert error.count("\n") == 2

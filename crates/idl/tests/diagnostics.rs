@@ -272,6 +272,15 @@ fn types_that_are_none() {
         about("IN size_t x"),
         ["`size_t` is not a type (write `uint64` or `unsigned long`)"]
     );
+    assert_eq!(about("IN bool x"), ["`bool` is not a type (write `int`)"]);
+    for cpp in ["std::vector<double> x", "std::string x", "const std::vector<double> &x"] {
+        let told = about(&format!("IN {cpp}, IN int n"));
+        let first = told.first().map_or("", String::as_str);
+        let expected = if cpp.starts_with("const") { "`const`" } else { "`std` is a name of C++" };
+        assert!(first.starts_with(expected), "{cpp}: {told:?}");
+    }
+    let told = about("IN std::vector<double> x");
+    assert!(told.len() == 1 && told[0].contains("IN int n, IN double x[n]"), "{told:?}");
     assert_eq!(
         about("const double *x"),
         ["`const` is not known here (leave it out: `IN` says that nothing is changed)"]

@@ -16,6 +16,16 @@ pub enum CompileError {
         /// The reason.
         why: String,
     },
+    /// The file is a source file, an object or a module.
+    #[error(
+        "`{}` is no interface description\nhint: write an IDL file that declares the functions of your code and names \
+         its object file in `Required`, and compile that",
+        file.display()
+    )]
+    Source {
+        /// The file.
+        file: PathBuf,
+    },
     /// The IDL file has errors, which have been printed.
     #[error("{errors} error{} in `{}`", if *errors == 1 { "" } else { "s" }, file.display())]
     Broken {

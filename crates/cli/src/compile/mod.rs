@@ -21,6 +21,9 @@ pub use recipe::{Given, all_functions, definition, headers, required, usual_comp
 /// Most errors, and most warnings, that are printed for a file; text that is not IDL has hundreds.
 const SHOWN: usize = 20;
 
+/// Endings of source files and objects, which are no interface descriptions.
+const SOURCES: [&str; 11] = ["c", "C", "cc", "cpp", "cxx", "h", "hpp", "f", "f90", "o", "so"];
+
 /// Options of a build.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -47,6 +50,9 @@ pub fn read(file: &Path, dialect: Dialect, warns: bool) -> Result<Module, Compil
         .map_err(|error| unreadable(error.to_string()))?;
     if source.len() > MAX_SOURCE {
         return Err(unreadable(format!("it has more than {MAX_SOURCE} bytes")));
+    }
+    if file.extension().is_some_and(|ending| SOURCES.iter().any(|known| ending == *known)) {
+        return Err(CompileError::Source { file: file.to_owned() });
     }
     let source = String::from_utf8(source).map_err(|error| {
         let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]

@@ -142,6 +142,10 @@ impl Recipe {
             .arg(source)
             .arg("-o")
             .arg(object);
+        if let Some(folder) = source.parent().filter(|_| is_gnu_like(&self.compiler)) {
+            // The same source gives the same module, whatever the name of the temporary folder.
+            command.arg(format!("-fdebug-prefix-map={}=.", folder.display()));
+        }
         command.arg("-I").arg(&self.folder).args(&self.compile_options);
         if let Some(headers) = headers() {
             command.arg("-I").arg(headers);
@@ -197,6 +201,18 @@ fn is_for_linker(word: &str) -> bool {
         || [".o", ".a", ".so"].iter().any(|end| word.ends_with(end))
 }
 
+/// Whether the compiler is one of GNU's or Clang, by its name. Others, also behind MPI's wrappers, may refuse options that
+/// only these are known to have.
+fn is_gnu_like(compiler: &[String]) -> bool {
+    let name = compiler.first().map_or("cc", String::as_str);
+    let name = name.rsplit('/').next().unwrap_or(name);
+    matches!(name, "cc" | "c++")
+        || ["gcc", "g++", "clang"].iter().any(|known| {
+            name.starts_with(known)
+                || name.rsplit_once(known).is_some_and(|(start, _)| start.ends_with('-'))
+        })
+}
+
 fn start(program: &[String]) -> Command {
     let mut command = Command::new(program.first().map_or("cc", String::as_str));
     command.args(program.iter().skip(1));
@@ -243,6 +259,17 @@ mod tests {
         assert_eq!(recipe.compiler, ["clang", "-m64"]);
         assert_eq!(recipe.compile_options, ["-O3", "-DNAME=a b", "-DX"]);
         assert_eq!(recipe.link_options, ["-L/opt", "part.o", "-lfoo", "-lz"]);
+    }
+
+    #[test]
+    fn compilers_of_gnu_and_clang_are_known_by_their_names() {
+        let is = |name: &str| is_gnu_like(&[name.to_owned()]);
+        for known in ["cc", "c++", "/usr/bin/g++-13", "gcc", "clang++", "x86_64-linux-gnu-gcc-12"] {
+            assert!(is(known), "{known}");
+        }
+        for other in ["nvc++", "mpicc", "icc", "/opt/gcc/bin/nvc", "pgc++"] {
+            assert!(!is(other), "{other}");
+        }
     }
 
     #[test]

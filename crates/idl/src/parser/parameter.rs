@@ -131,10 +131,11 @@ impl<'s> Parser<'s, '_> {
         if self.at("(") && open == 0 && pointers == 0 {
             return self.callback(start, &spec, name, nested);
         }
-        if spec.words.is_empty()
-            && let Some(next) = self.word()
-        {
-            return Err(self.unknown_type(&name, next));
+        if spec.words.is_empty() {
+            let next = if name.text == "std" && self.at(":") { Some(":") } else { self.word() };
+            if let Some(next) = next {
+                return Err(self.unknown_type(&name, next));
+            }
         }
 
         let mut dimensions = Vec::new();
@@ -222,6 +223,14 @@ impl<'s> Parser<'s, '_> {
                 "`const` is not known here".to_owned(),
                 Some("leave it out: `IN` says that nothing is changed".to_owned()),
             ),
+            "std" if next == ":" => (
+                "`std` is a name of C++, which an interface does not have".to_owned(),
+                Some(
+                    "for a vector of numbers write its length and an array, as in `IN int n, IN double x[n]`; for a \
+                     text write `string`: `Calls \"C++\"` makes vectors and strings of them"
+                        .to_owned(),
+                ),
+            ),
             text => {
                 let types = Type::ALL.iter().map(|kind| kind.idl_name());
                 let modes = ["IN", "OUT", "INOUT", "WORK", "mode_in", "mode_out", "mode_inout"];
@@ -238,6 +247,7 @@ impl<'s> Parser<'s, '_> {
                     .filter(|meant| *meant != next);
                 let hint = match (text, meant) {
                     ("size_t", _) => Some("write `uint64` or `unsigned long`".to_owned()),
+                    ("bool", _) => Some("write `int`".to_owned()),
                     (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
                     _ => None,
                 };
