@@ -242,7 +242,7 @@ def resolve(blob: int) -> Any:
     """Shared data, as the client gave it; arrays in it are read-only views of shared memory."""
     if _worker is None:
         raise RuntimeError("shared data is resolved in workers only")
-    value: Any = _worker.kept(blob)
+    value: Any = _worker.cached(blob)
     if value is None:
         head: Any  # a buffer, which type checkers know from Python 3.12 on
         head, *buffers = _worker.shared(blob)
@@ -251,7 +251,7 @@ def resolve(blob: int) -> Any:
         else:
             # Shared bytes then arrive as a memoryview too.
             value = loads(head, buffers=map(memoryview, buffers))
-        _worker.keep(blob, value)
+        _worker.cache(blob, value)
     return value
 
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gridrpc_client::{Grid, Parent};
 use gridrpc_core::Owner;
 use gridrpc_link::NOT_PRELOADED;
-use gridrpc_transport::dial::{self, Dialled};
+use gridrpc_transport::dial::{self, ClientConnection};
 use gridrpc_transport::{Ticket, TicketKeys};
 use gridrpc_wire::{HostLoss, Message};
 
@@ -63,7 +63,11 @@ pub fn run(options: &Options) -> Result<(), AgentError> {
 }
 
 /// Serves the client of a ticket on a grid that it configures.
-fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(), AgentError> {
+fn serve(
+    dialled: ClientConnection,
+    keys: Option<&TicketKeys>,
+    input: &Input,
+) -> Result<(), AgentError> {
     let mut examining = Examination::new(&dialled);
     let system = |what| move |error| AgentError::System { what, error };
     let opened = Connection::new(dialled.transport, MAX_PAYLOAD);
@@ -89,9 +93,9 @@ fn serve(dialled: Dialled, keys: Option<&TicketKeys>, input: &Input) -> Result<(
     };
     let grid = Arc::new(Grid::open_for(config, None, Some(parent))?);
     let unwanted = Arc::new(AtomicBool::new(false));
-    let (told, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
+    let (flag, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
     input.tell(move || {
-        told.store(true, Ordering::Release);
+        flag.store(true, Ordering::Release);
         let _ = to_wake.wake.write(1);
     });
     let terms = Terms {

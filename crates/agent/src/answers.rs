@@ -19,8 +19,8 @@ use gridrpc_wire::{HostEnd, HostLoss, Message, Order, Place, RemoteError, Sectio
 use nix::sys::eventfd::EventFd;
 
 use crate::client_memory::{ArgumentPlace, MemoryInUse};
-use crate::held_results::KeptResults;
-use crate::service::{CallEnd, Denied, LeftCall, Notify, Permit};
+use crate::held_results::HeldResults;
+use crate::service::{AcceptedCall, CallEnd, Denied, Notify, Permit};
 
 /// A client's call that the grid runs.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Running {
 
 impl Running {
     /// The call without its client. `pool`: memory for results that lie in the client's.
-    pub(super) fn left(self, pool: Arc<Pool>) -> LeftCall {
+    pub(super) fn left(self, pool: Arc<Pool>) -> AcceptedCall {
         let Running { call, grid, places, in_use, permit, .. } = self;
         let in_place = Box::new(move |parts: Vec<Incoming>| {
             // Workers may use the client's memory until then.
@@ -60,7 +60,7 @@ impl Running {
             };
             parts.into_iter().map(find).collect()
         });
-        LeftCall { call, grid, permit, in_place }
+        AcceptedCall { call, grid, permit, in_place }
     }
 }
 
@@ -104,7 +104,7 @@ const WORTH_KEEPING: u64 = 64 << 10;
 pub(super) struct Answers {
     pub(super) up: Outbound,
     calls: Mutex<HashMap<u64, Running>>,
-    pub(super) kept: KeptResults,
+    pub(super) held_results: HeldResults,
     unsent: AtomicBool,
     /// Answers with at least this many streamed bytes wait until the client fetches them.
     hold: AtomicU64,
@@ -126,7 +126,7 @@ impl Answers {
             this: Weak::clone(this),
             up,
             calls: Mutex::default(),
-            kept: KeptResults::default(),
+            held_results: HeldResults::default(),
             unsent,
             hold,
             wake,
@@ -143,7 +143,7 @@ impl Answers {
 
     /// Reports that a call was cancelled before the grid had it.
     pub(super) fn cancelled(&self, call: u64) {
-        self.tell_end(call, &End::Cancelled);
+        self.report_end(call, &End::Cancelled);
     }
 
     /// Sends no output of workers from now on.
@@ -177,14 +177,14 @@ impl Answers {
         match self.calls().get_mut(&id) {
             Some(running) => running.keep = true,
             // Its arguments are still in transit.
-            None => self.kept.expect(id),
+            None => self.held_results.expect(id),
         }
     }
 
     /// Sends a result that has stayed on this host.
     pub(super) fn fetch(&self, call: u64) {
         // A missing result is sent without sections; the client rejects that as invalid.
-        let parts = self.kept.get(call).unwrap_or_default();
+        let parts = self.held_results.get(call).unwrap_or_default();
         let (sections, streams) = divide(&parts);
         // No section is too long.
         let pushed = self.push(Order::NATIVE, Message::KeptResult { call, sections }, streams);
@@ -240,7 +240,7 @@ impl Answers {
         });
     }
 
-    /// Sends what is in the queue.
+    /// Sends the queued messages.
     pub(super) fn send(&self) {
         if self.unsent.swap(false, Ordering::AcqRel) {
             self.up.flush();
@@ -257,20 +257,20 @@ impl Answers {
 
     /// Reports that no worker can start that might run a call, although the grid of the client has workers.
     pub(super) fn lost(&self, call: u64, loss: Arc<Loss>) {
-        self.tell_end(call, &End::WorkerLost(loss));
+        self.report_end(call, &End::WorkerLost(loss));
     }
 
     /// Reports that the grid has refused a call.
     pub(super) fn refuse_with(&self, call: u64, error: &SubmitError) {
         match error {
             SubmitError::Failed(GridError::Refused(Refusal::Closed)) => {
-                self.tell_end(call, &End::Closed);
+                self.report_end(call, &End::Closed);
             }
             SubmitError::Failed(GridError::Refused(Refusal::NoWorkers(loss))) => {
-                self.tell_end(call, &End::NoWorkers(Arc::clone(loss)));
+                self.report_end(call, &End::NoWorkers(Arc::clone(loss)));
             }
             SubmitError::Failed(GridError::Refused(Refusal::ReservedLost(loss))) => {
-                self.tell_end(call, &End::WorkerLost(Arc::clone(loss)));
+                self.report_end(call, &End::WorkerLost(Arc::clone(loss)));
             }
             other => self.refuse(call, &other.to_string()),
         }
@@ -323,7 +323,7 @@ impl Answers {
                             section.place = Place::Kept { call: id, section: index as u16 };
                         }
                     }
-                    self.kept.add(id, parts.clone());
+                    self.held_results.add(id, parts.clone());
                 }
                 let reply = Message::Reply { call: id, stamps, retained, sections };
                 self.push(order, reply, streams)?;
@@ -350,7 +350,7 @@ impl Answers {
             }
             Some(Outcome::Ended(end)) => {
                 finished.record(Err(end.name()));
-                self.tell_end(id, &end);
+                self.report_end(id, &end);
             }
         }
         Ok(())
@@ -381,7 +381,7 @@ impl Answers {
         Ok(())
     }
 
-    fn tell_end(&self, call: u64, end: &End) {
+    fn report_end(&self, call: u64, end: &End) {
         let (end, loss) = match end {
             End::WorkerLost(loss) => (HostEnd::Lost, loss_on_the_wire(loss)),
             End::NoWorkers(loss) | End::NoServer(_, loss) => {
@@ -390,8 +390,8 @@ impl Answers {
             End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
             // This host is leaving. The call may have started; the client handles the loss of the host.
             End::Closed => return,
-            End::TooWide(why) => return self.refuse(call, &why.to_string()),
-            End::Unfit(why) => return self.refuse(call, &why.to_string()),
+            End::TooManyCores(why) => return self.refuse(call, &why.to_string()),
+            End::NoFittingHost(why) => return self.refuse(call, &why.to_string()),
             End::NotGathered(why) => return self.refuse(call, why),
             End::NestedCallLimit(limit) => {
                 let error = RemoteError::LimitReached.name().to_owned();

@@ -17,7 +17,7 @@ use gridrpc_wire::{Compression, Message, Order, Place, SECRET, Section};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::answers::Answers;
-use crate::held_results::KeptResults;
+use crate::held_results::HeldResults;
 use crate::incoming::Places;
 
 /// Largest shared data accepted, bytes.
@@ -59,11 +59,11 @@ impl Broadcast {
         let own = keys.map(Keys::among_agents).transpose().map_err(io::Error::other)?;
         let keys = own.as_ref().map(Keys::ticket);
         let expected = Expected::default();
-        let (due, theirs, told) = (Arc::clone(&expected), places.clone(), Arc::clone(answers));
+        let (due, theirs, replies) = (Arc::clone(&expected), places.clone(), Arc::clone(answers));
         let admit = move |admitted: Admitted| {
             let known = due.lock().unwrap_or_else(PoisonError::into_inner).remove(&admitted.agent);
             let Some((blob, _)) = known else { return };
-            let (places, answers) = (theirs.clone(), Arc::clone(&told));
+            let (places, answers) = (theirs.clone(), Arc::clone(&replies));
             let taking = move || {
                 if let Err(error) = take(blob, &admitted.transport, &places) {
                     places.blobs.give_up(blob);
@@ -127,9 +127,9 @@ impl Broadcast {
         secret: [u8; SECRET],
         addresses: &[&str],
     ) {
-        let (kept, compression) = (self.answers.kept.clone(), self.compression);
+        let (held_results, compression) = (self.answers.held_results.clone(), self.compression);
         let ticket = self.ticket(secret, addresses);
-        let sending = move || send_result(call, blob, &ticket, &kept, compression);
+        let sending = move || send_result(call, blob, &ticket, &held_results, compression);
         self.begin(blob, to, "a result", sending);
     }
 
@@ -172,8 +172,8 @@ fn take(blob: u64, transport: &Arc<dyn Transport>, places: &Places) -> Result<()
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 let mut waited = [PollFd::new(transport.socket(), PollFlags::POLLIN)];
-                let patience = PollTimeout::try_from(HANDSHAKE_TIMEOUT).unwrap_or(PollTimeout::MAX);
-                if poll(&mut waited, patience) == Ok(0) {
+                let timeout = PollTimeout::try_from(HANDSHAKE_TIMEOUT).unwrap_or(PollTimeout::MAX);
+                if poll(&mut waited, timeout) == Ok(0) {
                     return Err(io::Error::from(io::ErrorKind::TimedOut).into());
                 }
                 continue;
@@ -235,10 +235,10 @@ fn send_result(
     call: u64,
     blob: u64,
     ticket: &Ticket,
-    kept: &KeptResults,
+    held_results: &HeldResults,
     compression: Compression,
 ) -> Result<(), String> {
-    let parts = kept.get(call).ok_or("it is not here any more")?;
+    let parts = held_results.get(call).ok_or("it is not here any more")?;
     // The client has the others.
     let (mut sections, sources) = divide(&parts);
     sections.retain(|section| section.place == Place::Stream);
@@ -257,8 +257,8 @@ fn send_result(
 fn send_all(sender: &mut Sender) -> Result<(), String> {
     while !sender.flush().map_err(|error| error.to_string())? {
         let mut waited = [PollFd::new(sender.socket(), PollFlags::POLLOUT)];
-        let patience = PollTimeout::try_from(HANDSHAKE_TIMEOUT).unwrap_or(PollTimeout::MAX);
-        if poll(&mut waited, patience) == Ok(0) {
+        let timeout = PollTimeout::try_from(HANDSHAKE_TIMEOUT).unwrap_or(PollTimeout::MAX);
+        if poll(&mut waited, timeout) == Ok(0) {
             return Err("it takes no more".to_owned());
         }
     }

@@ -51,13 +51,13 @@ impl Waiting {
 
 /// Forwards the callbacks of one call to the client.
 #[derive(Debug)]
-pub(super) struct Backwards {
+pub(super) struct CallbackForwarder {
     pub(super) call: u64,
     pub(super) answers: Arc<Answers>,
     pub(super) waiting: Arc<Waiting>,
 }
 
-impl CallbackHandler for Backwards {
+impl CallbackHandler for CallbackForwarder {
     fn run(&self, index: u16, arguments: Vec<Incoming>, order: Order) -> Answer {
         let (answered, answer) = sync_channel(1);
         let gone = || Err("the client is gone".to_owned());

@@ -15,20 +15,20 @@ use gridrpc_wire::{
 };
 
 use crate::answers::{Answers, PoolParent, Running};
-use crate::callbacks::{Backwards, Waiting};
+use crate::callbacks::{CallbackForwarder, Waiting};
 use crate::client_blobs::{BlobNumbers, ClientBlobs};
 use crate::client_memory::{ArgumentPlace, MemoryInUse};
 use crate::incoming::{Arguments, ArgumentsError, Places, is_dropped, streamed, whole};
 use crate::modules::ModuleFiles;
 use crate::reservations::Reservations;
-use crate::service::{Access, CallToKeep, Denied, Found, KeptCall, Notify, Target};
+use crate::service::{Access, Denied, DetachRequest, DetachedEntry, NamedFunction, Notify, Target};
 
 /// Functions, waiting calls and announcements that a client with limited rights may have.
 const MOST_KNOWN: usize = 1 << 16;
 
 /// A function registered by the client.
 #[derive(Debug)]
-enum Known {
+enum RegisteredFunction {
     /// One that the client has sent.
     Function(Arc<FunctionRef>),
     /// One that the daemon offers; each call has its target. Some run on reserved workers only.
@@ -39,7 +39,7 @@ enum Known {
 
 /// A call that arrived before something that it needs.
 #[derive(Debug)]
-struct Arrived {
+struct WaitingCall {
     call: u64,
     function: u32,
     on: u32,
@@ -72,10 +72,10 @@ pub(super) struct Calls {
     pub(super) reservations: Reservations,
     /// Grids of offered functions that report to this client.
     attached: Vec<(Weak<Grid>, Arc<dyn Parent>)>,
-    functions: HashMap<u32, Known>,
+    functions: HashMap<u32, RegisteredFunction>,
     /// Expected multi-core calls: number of workers' slots, and of threads.
-    wide: HashMap<u64, (u32, u32)>,
-    early: Vec<Arrived>,
+    multicore: HashMap<u64, (u32, u32)>,
+    early: Vec<WaitingCall>,
     /// Calls that wait for a limit of their user, in order.
     held: VecDeque<Ready>,
     /// Calls submitted since the last check for answers.
@@ -104,7 +104,7 @@ impl Calls {
             access,
             attached: Vec::new(),
             functions: HashMap::new(),
-            wide: HashMap::new(),
+            multicore: HashMap::new(),
             early: Vec::new(),
             held: VecDeque::new(),
             submitted: 0,
@@ -121,10 +121,10 @@ impl Calls {
         slots: u32,
         threads: u32,
     ) -> Result<(), LinkError> {
-        if self.access.is_some() && self.wide.len() >= MOST_KNOWN {
+        if self.access.is_some() && self.multicore.len() >= MOST_KNOWN {
             return Err(LinkError::Unexpected("too many announced calls".to_owned()));
         }
-        self.wide.insert(call, (slots, threads));
+        self.multicore.insert(call, (slots, threads));
         Ok(())
     }
 
@@ -159,9 +159,9 @@ impl Calls {
         // Otherwise its answer is on the way.
         let Some(running) = self.answers.take(call) else { return };
         match self.keep_running(&running) {
-            Ok((kept, pool)) => {
-                let id = kept.id().to_owned();
-                kept.resume(running.left(pool));
+            Ok((entry, pool)) => {
+                let id = entry.id().to_owned();
+                entry.resume(running.left(pool));
                 self.answers.detached(call, &id);
             }
             Err(denied) => {
@@ -178,14 +178,14 @@ impl Calls {
         let (call, function) = (*call, Arc::clone(&target.function));
         let (idempotent, order) = (target.options.idempotent, payload.order);
         let sections = sections_of(&target.grid, payload, true);
-        let kept = sections.and_then(|sections| {
+        let entry = sections.and_then(|sections| {
             let function = function.name();
-            self.keep(CallToKeep { function, sections, order, idempotent, has_begun: false })
+            self.keep(DetachRequest { function, sections, order, idempotent, has_begun: false })
         });
-        match kept {
-            Ok(kept) => {
-                let id = kept.id().to_owned();
-                kept.start(ready.target);
+        match entry {
+            Ok(entry) => {
+                let id = entry.id().to_owned();
+                entry.start(ready.target);
                 self.answers.detached(call, &id);
             }
             Err(denied) => {
@@ -195,19 +195,22 @@ impl Calls {
         }
     }
 
-    fn keep_running(&self, running: &Running) -> Result<(Box<dyn KeptCall>, Arc<Pool>), Denied> {
+    fn keep_running(
+        &self,
+        running: &Running,
+    ) -> Result<(Box<dyn DetachedEntry>, Arc<Pool>), Denied> {
         let Running { call, grid, .. } = running;
         let pool = self.places.pool().ok_or_else(|| not_detached("it has no memory"))?;
         let payload = call.payload().ok_or_else(|| not_detached("it has ended"))?;
         let idempotent = call.is_idempotent();
         let sections = sections_of(grid, &payload, idempotent)?;
         let (function, order) = (call.function().name(), payload.order);
-        let kept = CallToKeep { function, sections, order, idempotent, has_begun: true };
-        let kept = self.keep(kept)?;
-        Ok((kept, pool))
+        let entry = DetachRequest { function, sections, order, idempotent, has_begun: true };
+        let entry = self.keep(entry)?;
+        Ok((entry, pool))
     }
 
-    fn keep(&self, call: CallToKeep<'_>) -> Result<Box<dyn KeptCall>, Denied> {
+    fn keep(&self, call: DetachRequest<'_>) -> Result<Box<dyn DetachedEntry>, Denied> {
         let refused = || not_detached("only servers that many clients share keep calls");
         self.access.as_ref().ok_or_else(refused)?.keep(call)
     }
@@ -304,19 +307,19 @@ impl Calls {
         name: &str,
         sections: &[Section<'_>],
         streams: Vec<Stream>,
-    ) -> Known {
+    ) -> RegisteredFunction {
         let found = match &self.access {
             Some(access) => access.find(form, name),
-            None => Ok(Found::Sent),
+            None => Ok(NamedFunction::Sent),
         };
         match found {
-            Ok(Found::Sent) => {}
-            Ok(Found::Offered(offered)) => {
+            Ok(NamedFunction::Sent) => {}
+            Ok(NamedFunction::Offered(offered)) => {
                 let needs_object = offered.needs_object();
                 self.places.offer(number, offered);
-                return Known::Offered { needs_object };
+                return RegisteredFunction::Offered { needs_object };
             }
-            Err(denied) => return Known::Broken(denied),
+            Err(denied) => return RegisteredFunction::Broken(denied),
         }
         let body = whole(sections, streams);
         let body = match form {
@@ -327,10 +330,10 @@ impl Calls {
             _ => Ok(body),
         };
         match body {
-            Ok(body) => Known::Function(self.grid.register(name, form, body)),
+            Ok(body) => RegisteredFunction::Function(self.grid.register(name, form, body)),
             Err(message) => {
                 let error = RemoteError::FunctionNotFound.name().to_owned();
-                Known::Broken(Denied { error, message })
+                RegisteredFunction::Broken(Denied { error, message })
             }
         }
     }
@@ -350,12 +353,12 @@ impl Calls {
             let denied = denied.unwrap_or_else(|| access.exceeds_payload(streamed(sections)));
             return self.answers.deny(call, &denied);
         }
-        let is_native = matches!(self.functions.get(&function), Some(Known::Function(known)) if known.is_native());
+        let is_native = matches!(self.functions.get(&function), Some(RegisteredFunction::Function(known)) if known.is_native());
         let uses_memory = is_native && self.access.is_none();
         match self.places.arguments_of(&self.grid, uses_memory, message, order, streams) {
             Ok(arguments) => {
                 let blobs = blobs.clone();
-                self.submit(Arrived { call, function, on, idempotent, blobs, arguments });
+                self.submit(WaitingCall { call, function, on, idempotent, blobs, arguments });
             }
             Err(ArgumentsError::Denied(denied)) => self.answers.deny(call, &denied),
             Err(ArgumentsError::System(error)) => {
@@ -372,7 +375,7 @@ impl Calls {
     }
 
     /// Submits a call to the grid, or holds it until everything it needs has arrived.
-    fn submit(&mut self, arrived: Arrived) {
+    fn submit(&mut self, arrived: WaitingCall) {
         if let Some(denied) = self.blobs.denied(&arrived.blobs) {
             return self.answers.deny(arrived.call, denied);
         }
@@ -384,24 +387,27 @@ impl Calls {
         }
         let here = self.blobs.has(&arrived.blobs);
         let function = match self.functions.get(&arrived.function) {
-            Some(Known::Function(function)) if here => Some(Arc::clone(function)),
-            Some(Known::Offered { needs_object: true }) if arrived.on == u32::MAX => {
+            Some(RegisteredFunction::Function(function)) if here => Some(Arc::clone(function)),
+            Some(RegisteredFunction::Offered { needs_object: true }) if arrived.on == u32::MAX => {
                 return self.answers.refuse(arrived.call, "it is a method, and names no object");
             }
-            Some(Known::Offered { .. }) if here => None,
-            Some(Known::Broken(denied)) => return self.answers.deny(arrived.call, denied),
+            Some(RegisteredFunction::Offered { .. }) if here => None,
+            Some(RegisteredFunction::Broken(denied)) => {
+                return self.answers.deny(arrived.call, denied);
+            }
             _ if self.access.is_some() && self.early.len() >= MOST_KNOWN => {
                 return self.answers.refuse(arrived.call, "too many calls wait for their data");
             }
             _ => return self.early.push(arrived),
         };
-        let Arrived { call, on, idempotent, blobs, arguments, .. } = arrived;
+        let WaitingCall { call, on, idempotent, blobs, arguments, .. } = arrived;
         let Arguments { payload, places, in_use, target, trace } = arguments;
-        let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
+        let multicore =
+            (!self.multicore.is_empty()).then(|| self.multicore.remove(&call)).flatten();
         let target = match (target, function) {
             (Some(target), _) => Ok(target),
             (None, Some(function)) => {
-                self.target_of_sent(function, payload.bytes, trace, wide, on != u32::MAX)
+                self.target_of_sent(function, payload.bytes, trace, multicore, on != u32::MAX)
             }
             (None, None) => return self.answers.refuse(call, "its function is not offered"),
         };
@@ -465,7 +471,7 @@ impl Calls {
         let Ready { call, target, payload, places, in_use, blobs } = ready;
         self.attach(&target.grid);
         let Target { grid, function, owner, options, permit, .. } = target;
-        let backwards = Backwards {
+        let backwards = CallbackForwarder {
             call,
             answers: Arc::clone(&self.answers),
             waiting: Arc::clone(&self.waiting),
@@ -480,7 +486,7 @@ impl Calls {
         match grid.submit_at_once(request) {
             Ok(taken) => {
                 self.submitted += 1;
-                let keep = self.answers.kept.take_expected(call);
+                let keep = self.answers.held_results.take_expected(call);
                 let running =
                     Running { call: taken, grid, places, in_use, keep, permit, is_elsewhere };
                 self.answers.expect(call, running);
@@ -506,18 +512,18 @@ impl Calls {
         self.attached.push((Arc::downgrade(grid), parent));
     }
 
-    /// Begins a call of a function that the client has sent. `wide`: the workers' places and the threads that it takes.
+    /// Begins a call of a function that the client has sent. `multicore`: the workers' places and the threads that it takes.
     /// `is_reserved`: it runs in a worker that the client has reserved.
     fn target_of_sent(
         &self,
         function: Arc<FunctionRef>,
         bytes: u64,
         trace: Option<TraceContext>,
-        wide: Option<(u32, u32)>,
+        multicore: Option<(u32, u32)>,
         is_reserved: bool,
     ) -> Result<Target, Denied> {
         let grid = Arc::clone(&self.grid);
-        let (slots, threads) = wide.unwrap_or((1, 0));
+        let (slots, threads) = multicore.unwrap_or((1, 0));
         // At most as many as there are: the client counted workers and resources before one was lost.
         let cores = slots.min(grid.workers()).max(1);
         let mut options = CallOptions { cores, threads, ..CallOptions::DEFAULT };

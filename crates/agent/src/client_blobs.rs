@@ -13,7 +13,7 @@ use gridrpc_wire::{RemoteError, Section};
 use crate::incoming::{Places, is_dropped, streamed};
 use crate::named_data::NamedData;
 use crate::service::{Access, Denied, Permit};
-use crate::shared_data::Filling;
+use crate::shared_data::PartialData;
 
 /// Numbers of shared data that the clients of a grid use. Clients draw them, at random, since they are in pickles; two
 /// clients with the same number would read each other's data.
@@ -121,7 +121,7 @@ impl ClientBlobs {
             let parts = section_bytes(sections, streams);
             let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
             let data = SharedData::new(&parts, self.grid.shared_pool())?;
-            if self.places.blobs.add(blob, Filling::whole(data)).is_none() {
+            if self.places.blobs.add(blob, PartialData::whole(data)).is_none() {
                 // It has arrived on another route meanwhile.
                 return Ok(());
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gridrpc_link::LinkError;
 use gridrpc_link::payload::{Incoming, PayloadBuilder};
 use gridrpc_shm::foreign::ForeignSegment;
-use gridrpc_shm::segment::{Held, Left, Lent, Pool};
+use gridrpc_shm::segment::{Held, InPlaceResult, Pool, PooledSegment};
 use gridrpc_sys::memory;
 use gridrpc_wire::{Lease, MAX_DAEMON_SEGMENTS, RemoteError};
 
@@ -162,11 +162,11 @@ pub(super) enum FindError {
 #[derive(Debug)]
 pub(super) enum ArgumentPlace {
     /// In memory of this process.
-    Here(Arc<Lent>),
+    Here(Arc<PooledSegment>),
     /// In the client's memory, which the workers use.
     AtClient { segment: Arc<ClientSegment>, offset: u64, len: u64 },
     /// In memory of this process, copied from the client's.
-    Copied { lent: Arc<Lent>, segment: Arc<ClientSegment>, offset: u64, len: u64 },
+    Copied { lent: Arc<PooledSegment>, segment: Arc<ClientSegment>, offset: u64, len: u64 },
 }
 
 impl ArgumentPlace {
@@ -196,7 +196,7 @@ impl ArgumentPlace {
     /// When it is longer than the section, or cannot be mapped.
     pub(super) fn result(&self, index: u16, len: u64) -> io::Result<Incoming> {
         match self {
-            ArgumentPlace::Here(lent) => Ok(Incoming::Left(Left::new(lent, 0, len)?)),
+            ArgumentPlace::Here(lent) => Ok(Incoming::Left(InPlaceResult::new(lent, 0, len)?)),
             ArgumentPlace::AtClient { len: most, .. } | ArgumentPlace::Copied { len: most, .. }
                 if len > *most =>
             {
@@ -204,7 +204,7 @@ impl ArgumentPlace {
             }
             ArgumentPlace::AtClient { .. } => Ok(Incoming::Argument(index, len)),
             ArgumentPlace::Copied { lent, segment, offset, .. } => {
-                segment.memory.write(*offset, Left::new(lent, 0, len)?.bytes())?;
+                segment.memory.write(*offset, InPlaceResult::new(lent, 0, len)?.bytes())?;
                 Ok(Incoming::Argument(index, len))
             }
         }
@@ -231,7 +231,7 @@ impl ArgumentPlace {
                 lent
             }
         };
-        Ok(Incoming::Left(Left::new(&lent, 0, len)?))
+        Ok(Incoming::Left(InPlaceResult::new(&lent, 0, len)?))
     }
 }
 

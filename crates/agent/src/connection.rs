@@ -49,7 +49,7 @@ impl Connection {
         // The cell is empty: it was made above.
         let _ = cell.set(Arc::downgrade(&answers));
         let receiver = Receiver::new(Arc::clone(&socket), max_payload);
-        let places = Places::new(answers.kept.clone());
+        let places = Places::new(answers.held_results.clone());
         Ok(Connection { socket, receiver, answers, places, blocked })
     }
 

@@ -29,7 +29,7 @@ use crate::connection::{Connection, MAX_PAYLOAD};
 use crate::error::AgentError;
 use crate::handshake::{greet, wait_for_request};
 use crate::heartbeat::Heartbeats;
-use crate::requests::Asked;
+use crate::requests::ClientRequests;
 use crate::service::Service;
 use crate::serving::{self, Terms};
 use crate::user::User;
@@ -270,8 +270,10 @@ impl Clients {
             .map_err(|error| AgentError::System { what: "making an event descriptor", error })?;
         let answers = Arc::clone(&connection.answers);
         greet(&answers, self.grid.workers(), 0);
-        let mut asked = Asked::new(Arc::clone(&self.service), Arc::clone(user));
-        let Some(wanted) = wait_for_request(&mut connection, &mut asked)? else { return Ok(()) };
+        let mut client_requests = ClientRequests::new(Arc::clone(&self.service), Arc::clone(user));
+        let Some(wanted) = wait_for_request(&mut connection, &mut client_requests)? else {
+            return Ok(());
+        };
         let rights = match self.service.open(user) {
             Ok(rights) => rights,
             Err(why) => {

@@ -1,4 +1,4 @@
-//! Examination of a host before it serves: the agent reports what it finds, and transfers data both ways to
+//! Examination of a host before it serves: the agent reports its findings, and transfers data both ways to
 //! measure bandwidth.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gridrpc_link::{LinkError, Received};
 use gridrpc_sys::monotonic_ns;
-use gridrpc_transport::dial::Dialled;
+use gridrpc_transport::dial::ClientConnection;
 use gridrpc_wire::{MAX_ECHO, Message};
 
 use crate::answers::Answers;
@@ -25,7 +25,7 @@ pub(super) struct Examination {
 }
 
 impl Examination {
-    pub(super) fn new(dialled: &Dialled) -> Examination {
+    pub(super) fn new(dialled: &ClientConnection) -> Examination {
         Examination { way: Route::of(dialled), load: None }
     }
 }
@@ -57,7 +57,7 @@ impl BeforeServing for Examination {
         true
     }
 
-    fn patience(&self) -> Option<Duration> {
+    fn timeout(&self) -> Option<Duration> {
         Some(NEXT)
     }
 }

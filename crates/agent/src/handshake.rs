@@ -25,7 +25,7 @@ const GREETING: Duration = Duration::from_secs(30);
 const SIGN: Duration = Duration::from_millis(200);
 
 /// The client's request.
-pub(super) struct Wanted {
+pub(super) struct ClientRequest {
     launch: Launch,
     settings: Settings,
     shared_threshold: usize,
@@ -37,11 +37,11 @@ pub(super) struct Wanted {
     libraries: Result<Vec<String>, String>,
 }
 
-impl Wanted {
+impl ClientRequest {
     /// `sent`: modules received before.
-    fn new(serve: &Serve<'_>, sent: Vec<Sent>) -> io::Result<Wanted> {
+    fn new(serve: &Serve<'_>, sent: Vec<ReceivedModule>) -> io::Result<ClientRequest> {
         let mut modules = ModuleFiles::new(serve.staging);
-        for Sent { hash, name, content } in sent {
+        for ReceivedModule { hash, name, content } in sent {
             modules.keep(&hash, &name, &content);
         }
         let file = |hash: &&str| modules.find(hash).map(|file| file.display().to_string());
@@ -57,7 +57,7 @@ impl Wanted {
         environment.extend(given.map(|(name, value)| (name.into(), value.into())));
         let arguments: Vec<String> =
             if native { vec!["spawner".to_owned()] } else { texts(&serve.arguments) };
-        Ok(Wanted {
+        Ok(ClientRequest {
             launch: Launch {
                 limits: WorkerLimits::NONE,
                 program,
@@ -109,7 +109,7 @@ impl Wanted {
 }
 
 /// A module received from the client.
-struct Sent {
+struct ReceivedModule {
     hash: String,
     name: String,
     content: Vec<u8>,
@@ -128,7 +128,7 @@ pub(super) fn set_processors(processors: usize) {
 pub(super) fn processors() -> usize {
     match PROCESSORS.load(Ordering::Relaxed) {
         0 => processors::available(),
-        told => told,
+        announced => announced,
     }
 }
 
@@ -139,7 +139,7 @@ fn memory() -> u64 {
     memory::of_machine().min(of_job.unwrap_or(u64::MAX))
 }
 
-/// What a client may do before it is served.
+/// Requests that a client may make before it is served.
 pub(super) trait BeforeServing {
     /// Handles a message other than the request to serve. Messages that do not belong here are errors.
     fn take(&mut self, received: Received<'_>, answers: &Arc<Answers>) -> Result<(), LinkError>;
@@ -148,7 +148,7 @@ pub(super) trait BeforeServing {
     fn takes_modules(&self) -> bool;
 
     /// How long the client may be silent after such a message; none: forever.
-    fn patience(&self) -> Option<Duration>;
+    fn timeout(&self) -> Option<Duration>;
 }
 
 /// The greeting of this process for a client that it offers `processors` workers. `port`: where other agents dial it.
@@ -174,26 +174,26 @@ pub(super) fn greet(answers: &Answers, processors: u32, port: u16) {
 pub(super) fn wait_for_request(
     connection: &mut Connection,
     before: &mut dyn BeforeServing,
-) -> Result<Option<Wanted>, AgentError> {
+) -> Result<Option<ClientRequest>, AgentError> {
     let answers = Arc::clone(&connection.answers);
     let mut until = Some(Instant::now() + GREETING);
     let mut has_asked = false;
     let mut sent = Vec::new();
-    let mut told = Instant::now();
-    let mut answer: Option<Option<Wanted>> = None;
+    let mut announced = Instant::now();
+    let mut answer: Option<Option<ClientRequest>> = None;
     while answer.is_none() {
         if until.is_some_and(|until| Instant::now() >= until) {
             return Err(AgentError::Silent(GREETING));
         }
         let modules_come = !has_asked && (connection.receiver.expects_more() || !sent.is_empty());
-        if modules_come && told.elapsed() >= SIGN {
-            told = Instant::now();
+        if modules_come && announced.elapsed() >= SIGN {
+            announced = Instant::now();
             // The client's reply follows its request to serve.
             answers.tell(&Message::Ping { number: 0 });
             answers.send();
         }
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let sign = modules_come.then(|| SIGN.saturating_sub(told.elapsed()));
+        let sign = modules_come.then(|| SIGN.saturating_sub(announced.elapsed()));
         if !connection.wait(left.into_iter().chain(sign).min()) {
             continue;
         }
@@ -214,13 +214,17 @@ pub(super) fn wait_for_request(
             {
                 Message::Serve(serve) => {
                     let sent = std::mem::take(&mut sent);
-                    answer = Some(Some(Wanted::new(&serve, sent).map_err(LinkError::Io)?));
+                    answer = Some(Some(ClientRequest::new(&serve, sent).map_err(LinkError::Io)?));
                     Ok(())
                 }
                 Message::Module { .. } if !before.takes_modules() => Ok(()),
                 Message::Module { hash, name, sections } => {
                     let content = whole(&sections, received.streams);
-                    sent.push(Sent { hash: hash.to_owned(), name: name.to_owned(), content });
+                    sent.push(ReceivedModule {
+                        hash: hash.to_owned(),
+                        name: name.to_owned(),
+                        content,
+                    });
                     Ok(())
                 }
                 Message::Goodbye => {
@@ -234,7 +238,7 @@ pub(super) fn wait_for_request(
             })?;
         }
         if has_asked {
-            until = before.patience().map(|patience| Instant::now() + patience);
+            until = before.timeout().map(|timeout| Instant::now() + timeout);
         }
     }
     Ok(answer.flatten())

@@ -7,7 +7,7 @@ use gridrpc_link::payload::Incoming;
 
 /// Results by the client's call.
 #[derive(Debug, Default)]
-struct Kept {
+struct HeldState {
     results: HashMap<u64, Vec<Incoming>>,
     /// Calls that have not fully arrived and whose results are to be kept.
     expected: HashSet<u64>,
@@ -15,10 +15,10 @@ struct Kept {
 
 /// Kept results, and calls whose results will be kept.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KeptResults(Arc<Mutex<Kept>>);
+pub(super) struct HeldResults(Arc<Mutex<HeldState>>);
 
-impl KeptResults {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+impl HeldResults {
+    fn lock(&self) -> MutexGuard<'_, HeldState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,10 +47,10 @@ impl KeptResults {
     }
 
     pub(super) fn drop_result(&self, call: u64) {
-        let mut kept = self.lock();
-        kept.expected.remove(&call);
-        let dropped = kept.results.remove(&call);
-        drop(kept);
+        let mut state = self.lock();
+        state.expected.remove(&call);
+        let dropped = state.results.remove(&call);
+        drop(state);
         drop(dropped);
     }
 }

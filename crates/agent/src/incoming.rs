@@ -9,19 +9,19 @@ use gridrpc_client::Grid;
 use gridrpc_link::buffers::Sink;
 use gridrpc_link::payload::{Outgoing, Payload, section_bytes};
 use gridrpc_link::{Placement, Stream};
-use gridrpc_shm::segment::{Held, Lent, Pool};
+use gridrpc_shm::segment::{Held, Pool, PooledSegment};
 use gridrpc_wire::{HostCall, Message, Order, Place, Section, TraceContext};
 
 use crate::client_memory::{ArgumentPlace, ClientSegments, FindError, MemoryInUse};
-use crate::held_results::KeptResults;
-use crate::service::{Denied, Offered, Target};
-use crate::shared_data::{Filling, Fillings};
+use crate::held_results::HeldResults;
+use crate::service::{Denied, ServedFunction, Target};
+use crate::shared_data::{PartialData, SharedDataTable};
 
 /// A call whose streamed sections are arriving.
 #[derive(Debug)]
 enum Placed {
     /// Its beginning, and one entry for each streamed section.
-    At(Begun, Vec<Option<Arc<Lent>>>),
+    At(Begun, Vec<Option<Arc<PooledSegment>>>),
     /// It may not run.
     Denied(Denied),
 }
@@ -31,18 +31,18 @@ enum Placed {
 pub(super) struct Places {
     /// Calls with streamed sections, until all of them have arrived.
     calls: Arc<Mutex<HashMap<u64, Placed>>>,
-    pub(super) blobs: Fillings,
+    pub(super) blobs: SharedDataTable,
     offered: Arc<Mutex<OfferedFunctions>>,
     memory: Arc<OnceLock<Memory>>,
     /// Results that have stayed on this host.
-    kept: KeptResults,
+    held_results: HeldResults,
     segments: Arc<Mutex<ClientSegments>>,
 }
 
 #[derive(Debug, Default)]
 struct OfferedFunctions {
     /// Functions that the daemon offers, by the client's numbers.
-    by_number: HashMap<u32, Arc<dyn Offered>>,
+    by_number: HashMap<u32, Arc<dyn ServedFunction>>,
     /// The span of the call that comes next, if the client has announced one.
     next_trace: Option<(u64, TraceContext)>,
 }
@@ -79,8 +79,8 @@ pub(super) struct Arguments {
 }
 
 impl Places {
-    pub(super) fn new(kept: KeptResults) -> Places {
-        Places { kept, ..Places::default() }
+    pub(super) fn new(held_results: HeldResults) -> Places {
+        Places { held_results, ..Places::default() }
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, Placed>> {
@@ -102,7 +102,7 @@ impl Places {
     }
 
     /// Records a function that the daemon offers.
-    pub(super) fn offer(&self, function: u32, offered: Arc<dyn Offered>) {
+    pub(super) fn offer(&self, function: u32, offered: Arc<dyn ServedFunction>) {
         self.offered().by_number.insert(function, offered);
     }
 
@@ -166,7 +166,7 @@ impl Places {
                 Message::Blob { blob, sections } => {
                     let streamed = sections.iter().all(|section| section.place == Place::Stream);
                     let filling = streamed
-                        .then(|| Filling::begin(lengths, &memory.shared_pool).ok())
+                        .then(|| PartialData::begin(lengths, &memory.shared_pool).ok())
                         .flatten();
                     let added = filling.and_then(|filling| places.blobs.add(*blob, filling));
                     let sinks = added.iter().flat_map(|filling| filling.sinks());
@@ -223,11 +223,11 @@ impl Places {
             .as_ref()
             .map_or(uses_memory, |target| target.uses_memory && target.function.is_native());
         let mut sharing =
-            Sharing { in_use: uses_memory.then(Arc::default), places: HashMap::new() };
+            SharedSections { in_use: uses_memory.then(Arc::default), places: HashMap::new() };
         let from = (&*message.sections, streams, placed);
         let payload = self.payload(grid, from, passes_on, Some(&mut sharing))?;
         let payload = Payload { order, ..payload };
-        let Sharing { in_use, mut places } = sharing;
+        let SharedSections { in_use, mut places } = sharing;
         let is_at_client = |place: &ArgumentPlace| matches!(place, ArgumentPlace::AtClient { .. });
         let in_use = in_use.filter(|_| places.values().any(is_at_client));
         let lies = |(index, part): (usize, &Outgoing)| match (places.remove(&index), part) {
@@ -264,7 +264,7 @@ impl Places {
         grid: &Grid,
         (sections, streams, placed): Arrived<'_>,
         passes_on: bool,
-        mut sharing: Option<&mut Sharing>,
+        mut sharing: Option<&mut SharedSections>,
     ) -> Result<Payload, ArgumentsError> {
         let mut placed = placed.into_iter();
         let mut streams = streams.into_iter();
@@ -281,12 +281,13 @@ impl Places {
                 },
                 Place::Blob { blob, part } => payload.add_blob(blob, part, section.len),
                 Place::Kept { call, section } => {
-                    let kept = self.kept.section(call, section);
-                    let kept = kept.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+                    let held_results = self.held_results.section(call, section);
+                    let held_results =
+                        held_results.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
                     if passes_on {
-                        payload.pass_on(&kept)?;
+                        payload.pass_on(&held_results)?;
                     } else {
-                        payload.add(kept.bytes())?;
+                        payload.add(held_results.bytes())?;
                     }
                 }
                 Place::Shared(lease) if let Some(sharing) = &mut sharing => {
@@ -315,11 +316,11 @@ impl Places {
 }
 
 /// Sections of a message, their streams, and where those were placed.
-type Arrived<'a> = (&'a [Section<'a>], Vec<Stream>, Vec<Option<Arc<Lent>>>);
+type Arrived<'a> = (&'a [Section<'a>], Vec<Stream>, Vec<Option<Arc<PooledSegment>>>);
 
 /// Sections of a call in memory of the client.
 #[derive(Debug)]
-struct Sharing {
+struct SharedSections {
     /// None: workers get copies.
     in_use: Option<Arc<MemoryInUse>>,
     /// By their numbers.

@@ -35,7 +35,7 @@ pub use error::AgentError;
 pub use gridrpc_client::{RequestError, RequestSections};
 pub use named_data::NamedData;
 pub use service::{
-    Access, CallEnd, CallToKeep, Denied, Found, InPlace, KeptCall, LeftCall, Notify, Offered,
-    Permit, Rights, Service, Target,
+    AcceptedCall, Access, CallEnd, Denied, DetachRequest, DetachedEntry, InPlace, NamedFunction,
+    Notify, Permit, Rights, ServedFunction, Service, Target,
 };
 pub use user::{Proof, User};

@@ -29,7 +29,7 @@ impl ModuleFiles {
 
     /// Stores a file unless it exists.
     pub(super) fn keep(&mut self, hash: &str, name: &str, content: &[u8]) {
-        let kept = self.folder().and_then(|folder| {
+        let stored = self.folder().and_then(|folder| {
             write(&folder, hash, name, content).map_err(|error| {
                 format!(
                     "the module `{name}` cannot be kept on this host, in `{}`: {error}; name another folder by \
@@ -39,7 +39,7 @@ impl ModuleFiles {
                 )
             })
         });
-        self.known.insert(hash.to_owned(), kept);
+        self.known.insert(hash.to_owned(), stored);
     }
 
     /// The file with this content.

@@ -24,7 +24,7 @@ const MOST: usize = 16;
 const MOST_NAMES: usize = 1024;
 
 /// The requests of one connection.
-pub(super) struct Asked {
+pub(super) struct ClientRequests {
     service: Arc<dyn Service>,
     user: Arc<User>,
     names: HashMap<u32, String>,
@@ -32,9 +32,9 @@ pub(super) struct Asked {
     running: Arc<AtomicUsize>,
 }
 
-impl Asked {
-    pub(super) fn new(service: Arc<dyn Service>, user: Arc<User>) -> Asked {
-        Asked { service, user, names: HashMap::new(), running: Arc::default() }
+impl ClientRequests {
+    pub(super) fn new(service: Arc<dyn Service>, user: Arc<User>) -> ClientRequests {
+        ClientRequests { service, user, names: HashMap::new(), running: Arc::default() }
     }
 
     /// Answers a request in a thread of its own, or in this one if there are many, or no other can be started.
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-impl BeforeServing for Asked {
+impl BeforeServing for ClientRequests {
     fn take(&mut self, received: Received<'_>, answers: &Arc<Answers>) -> Result<(), LinkError> {
         match received.message {
             Message::Function { function, form: FunctionForm::Named, name, .. } => {
@@ -114,7 +114,7 @@ impl BeforeServing for Asked {
         self.service.may_send_code(&self.user)
     }
 
-    fn patience(&self) -> Option<Duration> {
+    fn timeout(&self) -> Option<Duration> {
         None
     }
 }

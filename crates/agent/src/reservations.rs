@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gridrpc_client::{Code, Grid, loss_on_the_wire};
-use gridrpc_core::{Reservation, Standing};
+use gridrpc_core::{Reservation, ReservationState};
 use gridrpc_wire::{HostLoss, Message};
 
 use crate::answers::Answers;
@@ -76,20 +76,20 @@ impl Reservations {
             let number = *number;
             let Some((grid, reservation)) = &reserved.reservation else { return true };
             match grid.standing(*reservation) {
-                Standing::Starting => true,
-                Standing::Ready => {
+                ReservationState::Starting => true,
+                ReservationState::Ready => {
                     if !std::mem::replace(&mut reserved.is_reported, true) {
                         answers.tell(&Message::Reserved { number, lost: None });
                     }
                     true
                 }
-                Standing::Lost(loss) => {
+                ReservationState::Lost(loss) => {
                     let lost = Some(loss_on_the_wire(&loss));
                     answers.tell(&Message::Reserved { number, lost });
                     grid.release(*reservation);
                     false
                 }
-                Standing::Released => {
+                ReservationState::Released => {
                     answers.tell(&Message::Reserved { number, lost: Some(given_up()) });
                     false
                 }

@@ -65,7 +65,7 @@ pub trait Access: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When the client may not call it, or there is none.
-    fn find(&self, form: FunctionForm, name: &str) -> Result<Found, Denied>;
+    fn find(&self, form: FunctionForm, name: &str) -> Result<NamedFunction, Denied>;
 
     /// Begins a call, with this many bytes of arguments, of a function that the client has sent. May change its
     /// options. `trace`: the client's span. `more_workers`: those that it takes besides a reserved one.
@@ -103,7 +103,7 @@ pub trait Access: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When it needs its client, or there is no room for it.
-    fn keep(&self, call: CallToKeep<'_>) -> Result<Box<dyn KeptCall>, Denied>;
+    fn keep(&self, call: DetachRequest<'_>) -> Result<Box<dyn DetachedEntry>, Denied>;
 
     /// Largest payload of a call or of shared data, bytes. A larger one is not received.
     fn max_payload(&self) -> u64;
@@ -114,15 +114,15 @@ pub trait Access: fmt::Debug + Send + Sync {
 
 /// A function that a client has named.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum NamedFunction {
     /// One that the daemon offers.
-    Offered(Arc<dyn Offered>),
+    Offered(Arc<dyn ServedFunction>),
     /// One that the client has sent.
     Sent,
 }
 
 /// A function that a daemon offers to one client.
-pub trait Offered: fmt::Debug + Send + Sync {
+pub trait ServedFunction: fmt::Debug + Send + Sync {
     /// Whether only reserved workers run it, since it refers to an object there.
     fn needs_object(&self) -> bool;
 
@@ -154,7 +154,7 @@ pub struct Target {
 
 /// A call that a client leaves to the daemon.
 #[derive(Debug)]
-pub struct CallToKeep<'a> {
+pub struct DetachRequest<'a> {
     /// `module/function`.
     pub function: &'a str,
     /// Its arguments. If it has begun and is not idempotent, only the first section, with the values.
@@ -168,7 +168,7 @@ pub struct CallToKeep<'a> {
 }
 
 /// A call that is stored.
-pub trait KeptCall {
+pub trait DetachedEntry {
     /// Its id.
     fn id(&self) -> &str;
 
@@ -176,11 +176,11 @@ pub trait KeptCall {
     fn start(self: Box<Self>, target: Target);
 
     /// Stores the result of the call, which a grid has got.
-    fn resume(self: Box<Self>, call: LeftCall);
+    fn resume(self: Box<Self>, call: AcceptedCall);
 }
 
 /// A call that a grid has got, and whose client does not wait for it.
-pub struct LeftCall {
+pub struct AcceptedCall {
     /// The call.
     pub call: Arc<Call>,
     /// The grid.

@@ -116,10 +116,10 @@ pub(super) fn serve(
         parting: None,
         ended: false,
     };
-    let patience = heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
+    let timeout = heartbeat.map(|heartbeat| heartbeat * HANDSHAKE_TIMEOUT);
     let served = beating
         .map_err(|error| AgentError::System { what: "starting a thread", error })
-        .and_then(|_| client.serve(&mut connection, patience));
+        .and_then(|_| client.serve(&mut connection, timeout));
     // Also if it was not served: it is an owner of the grid.
     client.calls.end();
     served
@@ -129,7 +129,7 @@ impl Client {
     fn serve(
         &mut self,
         connection: &mut Connection,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<(), AgentError> {
         let mut heard = Instant::now();
         // Messages that arrived together with the request to serve.
@@ -139,7 +139,7 @@ impl Client {
                 self.part();
             }
             if self.answers.take_changed() {
-                self.tell_workers();
+                self.report_workers();
             }
             if self.answers.take_freed() {
                 self.calls.start_held();
@@ -148,9 +148,8 @@ impl Client {
             self.calls.share_arrived()?;
             let due = self.spreading.as_ref().and_then(Broadcast::look);
             self.answers.send();
-            let silent = patience.map(|patience| {
-                patience.saturating_sub(heard.elapsed()) + Duration::from_millis(1)
-            });
+            let silent = timeout
+                .map(|timeout| timeout.saturating_sub(heard.elapsed()) + Duration::from_millis(1));
             let due = due.into_iter().chain(self.parting).min();
             let due = due.map(|due| due.saturating_duration_since(Instant::now()));
             let answered = self.answered.take();
@@ -173,10 +172,10 @@ impl Client {
                     None => {}
                 }
             }
-            if let Some(patience) = patience
-                && heard.elapsed() > patience
+            if let Some(timeout) = timeout
+                && heard.elapsed() > timeout
             {
-                return Err(AgentError::Silent(patience));
+                return Err(AgentError::Silent(timeout));
             }
         }
         Ok(())
@@ -252,7 +251,7 @@ impl Client {
         self.parting = Some(Instant::now() + PARTING_TIME);
     }
 
-    fn tell_workers(&mut self) {
+    fn report_workers(&mut self) {
         if self.parting.is_some() {
             return;
         }
@@ -303,7 +302,7 @@ impl Client {
             Message::Detach { call } => self.calls.detach(call),
             Message::KeepResult { call } => self.answers.keep(call),
             Message::FetchResult { call } => self.answers.fetch(call),
-            Message::DropResult { call } => self.answers.kept.drop_result(call),
+            Message::DropResult { call } => self.answers.held_results.drop_result(call),
             Message::CallbackReply { call, sections } => {
                 self.calls.callback_replied(call, &sections, order, streams);
             }

@@ -8,30 +8,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gridrpc_client::SharedData;
-use gridrpc_link::buffers::{Held, Sink, Source};
+use gridrpc_link::buffers::{PinnedBytes, Sink, Source};
 use gridrpc_shm::segment::Pool;
 
 /// Shared data, and the part of it that has been written.
 #[derive(Debug)]
-pub(super) struct Filling {
+pub(super) struct PartialData {
     data: Arc<SharedData>,
     /// Where its parts are received; none: all of it has arrived.
     sinks: Vec<Arc<Sink>>,
     given_up: AtomicBool,
 }
 
-impl Filling {
+impl PartialData {
     /// Allocates memory for parts of these lengths.
-    pub(super) fn begin(lengths: &[usize], pool: &Arc<Pool>) -> io::Result<Filling> {
+    pub(super) fn begin(lengths: &[usize], pool: &Arc<Pool>) -> io::Result<PartialData> {
         let data = SharedData::to_be_filled(lengths, pool)?;
         let sinks = data.sinks();
-        Ok(Filling { data: Arc::new(data), sinks, given_up: AtomicBool::new(false) })
+        Ok(PartialData { data: Arc::new(data), sinks, given_up: AtomicBool::new(false) })
     }
 
     /// Data that has fully arrived.
-    pub(super) fn whole(data: SharedData) -> Filling {
+    pub(super) fn whole(data: SharedData) -> PartialData {
         let (data, sinks) = (Arc::new(data), Vec::new());
-        Filling { data, sinks, given_up: AtomicBool::new(false) }
+        PartialData { data, sinks, given_up: AtomicBool::new(false) }
     }
 
     pub(super) fn data(&self) -> &Arc<SharedData> {
@@ -56,7 +56,7 @@ impl Filling {
 
     /// A range of a part that has arrived, to be sent.
     pub(super) fn source(&self, part: usize, range: Range<usize>) -> Source {
-        Source::held(Piece { data: Arc::clone(&self.data), part, range })
+        Source::held(DataRange { data: Arc::clone(&self.data), part, range })
     }
 
     /// Whether the rest of it will not arrive.
@@ -67,13 +67,13 @@ impl Filling {
 
 /// A range of shared data in transit to another host.
 #[derive(Debug)]
-struct Piece {
+struct DataRange {
     data: Arc<SharedData>,
     part: usize,
     range: Range<usize>,
 }
 
-impl Held for Piece {
+impl PinnedBytes for DataRange {
     fn bytes(&self) -> &[u8] {
         &self.data.part(self.part)[self.range.clone()]
     }
@@ -81,23 +81,23 @@ impl Held for Piece {
 
 #[derive(Debug, Default)]
 struct Table {
-    known: HashMap<u64, Arc<Filling>>,
+    known: HashMap<u64, Arc<PartialData>>,
     /// Data that has fully arrived and is not yet shared with the workers.
     arrived: Vec<u64>,
 }
 
 /// All shared data of an agent.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fillings(Arc<(Mutex<Table>, Condvar)>);
+pub(super) struct SharedDataTable(Arc<(Mutex<Table>, Condvar)>);
 
-impl Fillings {
+impl SharedDataTable {
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers data that begins to arrive. None if it is already present or in transit: the new copy is not
     /// needed.
-    pub(super) fn add(&self, blob: u64, filling: Filling) -> Option<Arc<Filling>> {
+    pub(super) fn add(&self, blob: u64, filling: PartialData) -> Option<Arc<PartialData>> {
         let mut table = self.lock();
         let known = table.known.get(&blob).filter(|known| !known.is_given_up());
         if known.is_some() {
@@ -110,15 +110,15 @@ impl Fillings {
     }
 
     /// The data, if it is present or in transit.
-    pub(super) fn get(&self, blob: u64) -> Option<Arc<Filling>> {
+    pub(super) fn get(&self, blob: u64) -> Option<Arc<PartialData>> {
         self.lock().known.get(&blob).cloned()
     }
 
-    /// Waits up to `patience` for the data to begin to arrive.
-    pub(super) fn wait_for(&self, blob: u64, patience: Duration) -> Option<Arc<Filling>> {
+    /// Waits up to `timeout` for the data to begin to arrive.
+    pub(super) fn wait_for(&self, blob: u64, timeout: Duration) -> Option<Arc<PartialData>> {
         let table = self.lock();
         let lacks = |table: &mut Table| !table.known.contains_key(&blob);
-        let waited = self.0.1.wait_timeout_while(table, patience, lacks);
+        let waited = self.0.1.wait_timeout_while(table, timeout, lacks);
         let table = waited.unwrap_or_else(PoisonError::into_inner).0;
         table.known.get(&blob).cloned()
     }
@@ -141,7 +141,7 @@ impl Fillings {
     }
 
     /// Data that has fully arrived since the last call.
-    pub(super) fn take_arrived(&self) -> Vec<(u64, Arc<Filling>)> {
+    pub(super) fn take_arrived(&self) -> Vec<(u64, Arc<PartialData>)> {
         let mut table = self.lock();
         let arrived = std::mem::take(&mut table.arrived);
         let known = |blob: u64| Some((blob, Arc::clone(table.known.get(&blob)?)));

@@ -9,18 +9,18 @@ use nix::sys::signal::Signal;
 
 /// What to do when standard input ends.
 #[derive(Debug, Default)]
-enum Then {
+enum EndAction {
     /// Exit: nothing has to be shut down first.
     #[default]
     Exit,
-    Tell(ToTell),
+    Notify(EndCallback),
     /// The end has been reported.
-    Told,
+    Notified,
 }
 
-struct ToTell(Box<dyn FnOnce() + Send>);
+struct EndCallback(Box<dyn FnOnce() + Send>);
 
-impl std::fmt::Debug for ToTell {
+impl std::fmt::Debug for EndCallback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ToTell")
     }
@@ -28,24 +28,24 @@ impl std::fmt::Debug for ToTell {
 
 /// Monitor for the end of standard input.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Input(Arc<Mutex<Then>>);
+pub(super) struct Input(Arc<Mutex<EndAction>>);
 
 impl Input {
-    fn lock(&self) -> MutexGuard<'_, Then> {
+    fn lock(&self) -> MutexGuard<'_, EndAction> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `tell` at the end of standard input, instead of ending this process.
     pub(super) fn tell(&self, tell: impl FnOnce() + Send + 'static) {
-        *self.lock() = Then::Tell(ToTell(Box::new(tell)));
+        *self.lock() = EndAction::Notify(EndCallback(Box::new(tell)));
     }
 
     fn ended(&self) {
         let mut then = self.lock();
-        match std::mem::replace(&mut *then, Then::Told) {
-            Then::Exit => std::process::exit(1),
-            Then::Tell(ToTell(tell)) => tell(),
-            Then::Told => {}
+        match std::mem::replace(&mut *then, EndAction::Notified) {
+            EndAction::Exit => std::process::exit(1),
+            EndAction::Notify(EndCallback(tell)) => tell(),
+            EndAction::Notified => {}
         }
     }
 }

@@ -34,7 +34,7 @@ pub enum AuthorityError {
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`: {error}", .file.display())]
     File {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
         /// The file.
         file: PathBuf,
@@ -59,7 +59,7 @@ pub enum AuthorityError {
         file: PathBuf,
         /// The line.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The certificate and the key of the authority do not belong together, or cannot be used.
@@ -67,7 +67,7 @@ pub enum AuthorityError {
     Unusable {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// Other users can read the private key of the authority.
@@ -117,13 +117,13 @@ pub enum AuthorityError {
     /// A request cannot be decoded.
     #[error("this is not a certificate signing request in PEM format: {reason}")]
     BadRequest {
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The request is not signed with the key that it contains.
     #[error("the signature of the request is wrong, or its kind of key is not supported: {reason}")]
     BadSignature {
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The request names no user.
@@ -212,7 +212,7 @@ pub enum AuthorityError {
     Credentials(#[from] CredentialsError),
 }
 
-/// Reason why a text is not a token with which a user can enrol.
+/// Reason why a text is not an enrolment token.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
     /// It does not begin as tokens do.
@@ -235,7 +235,7 @@ pub enum TokenError {
     },
 }
 
-/// Adds what was done with which file to an error of the system.
+/// Adds the operation and the file to a system error.
 pub(crate) fn file_error(
     action: &'static str,
     file: impl Into<PathBuf>,

@@ -61,7 +61,7 @@ impl SigningKeys {
         Ok(SigningKeys { certificate, key })
     }
 
-    /// Decodes both. The error says what is wrong.
+    /// Decodes both. The error describes the problem.
     pub(crate) fn read(certificate: &str, key: &str) -> Result<SigningKeys, String> {
         let certificate = CertificateDer::from_pem_slice(certificate.as_bytes())
             .map_err(|error| error.to_string())?;

@@ -125,10 +125,10 @@ pub fn finalize() -> Result<(), Failure> {
 
 impl Environment {
     fn open(settings: Settings) -> Result<Arc<Environment>, Failure> {
-        let kept = settings.config.save_session_info;
+        let stored_sessions = settings.config.save_session_info;
         let signals = settings.config.handling_signals.clone();
         let context = Arc::new(Context::open(settings)?);
-        let sessions = Arc::new(Sessions::new(Arc::clone(&context), kept));
+        let sessions = Arc::new(Sessions::new(Arc::clone(&context), stored_sessions));
         let environment = Arc::new(Environment {
             functions: FunctionHandles::new(Arc::clone(&context), Arc::clone(&sessions)),
             objects: ObjectHandles::new(Arc::clone(&context), Arc::clone(&sessions)),

@@ -57,7 +57,7 @@ enum CaCommand {
     Server {
         /// Name of the server
         name: String,
-        /// A host name or IP address by which users reach the server
+        /// Host name or IP address of the server, as users dial it
         #[arg(long = "host", value_name = "HOST", required = true)]
         hosts: Vec<String>,
         /// The folder for certificate.pem, key.pem and authority.pem [default: NAME]
@@ -194,7 +194,7 @@ pub enum CaError {
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`: {error}", .file.display())]
     File {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
         /// The file.
         file: PathBuf,

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use thiserror::Error;
 
-/// What to print, in one line, in the order in which compilers want it.
+/// Flags to print on one line, in the order that compilers expect.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(override_usage = "gridrpc config OPTION...")]
 #[group(required = true, multiple = true)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of the program
-pub struct Wanted {
+pub struct PrintedFlags {
     /// Options for the C or C++ compiler
     #[arg(long)]
     cflags: bool,
@@ -75,14 +75,14 @@ pub enum ConfigError {
 ///
 /// # Errors
 /// When the C library is not in the installation of this program.
-pub fn describe(wanted: Wanted) -> Result<String, ConfigError> {
+pub fn describe(wanted: PrintedFlags) -> Result<String, ConfigError> {
     // Resolve links: /usr/local/bin may have one to the installation.
     let program = std::env::current_exe()?.canonicalize()?;
     let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
     words(prefix, wanted).map(|words| words.join(" ") + "\n")
 }
 
-fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
+fn words(prefix: &Path, wanted: PrintedFlags) -> Result<Vec<String>, ConfigError> {
     let (include, lib) = (prefix.join("include"), library_folder(prefix));
     let pkgconfig = lib.join("pkgconfig");
     let fortran = include.join("gridrpc/fortran");
@@ -149,11 +149,11 @@ fn private_libraries(file: &Path) -> Result<Vec<String>, ConfigError> {
 mod tests {
     use super::*;
 
-    fn wanted(arguments: &[&str]) -> Wanted {
+    fn wanted(arguments: &[&str]) -> PrintedFlags {
         #[derive(clap::Parser)]
         struct Program {
             #[command(flatten)]
-            wanted: Wanted,
+            wanted: PrintedFlags,
         }
         let all = std::iter::once("config").chain(arguments.iter().copied());
         <Program as clap::Parser>::parse_from(all).wanted
@@ -190,15 +190,18 @@ mod tests {
         prefix.write("lib/pkgconfig/gridrpc.pc", "Libs: -lgridrpc\nLibs.private: -lpthread  -lm\n");
         prefix.write("lib/libgridrpc.a", "");
         let at = prefix.0.display();
-        let told =
+        let printed =
             |arguments: &[&str]| words(&prefix.0, wanted(arguments)).expect("words").join(" ");
         assert_eq!(
-            told(&["--libs", "--cflags"]),
+            printed(&["--libs", "--cflags"]),
             format!("-I{at}/include -L{at}/lib -Wl,-rpath,{at}/lib -lgridrpc")
         );
-        assert_eq!(told(&["--libs", "--static"]), format!("{at}/lib/libgridrpc.a -lpthread -lm"));
         assert_eq!(
-            told(&["--fortran-source"]),
+            printed(&["--libs", "--static"]),
+            format!("{at}/lib/libgridrpc.a -lpthread -lm")
+        );
+        assert_eq!(
+            printed(&["--fortran-source"]),
             format!(
                 "{at}/include/gridrpc/fortran/grpc.f90 {at}/include/gridrpc/fortran/grpc_arguments.c"
             )
@@ -213,12 +216,12 @@ mod tests {
         prefix.write(&format!("{lib}/pkgconfig/gridrpc.pc"), "Libs.private: -lm\n");
         prefix.write(&format!("{lib}/libgridrpc.a"), "");
         let at = prefix.0.join(lib);
-        let told =
+        let printed =
             |arguments: &[&str]| words(&prefix.0, wanted(arguments)).expect("words").join(" ");
         let at = at.display();
-        assert_eq!(told(&["--libs"]), format!("-L{at} -Wl,-rpath,{at} -lgridrpc"));
-        assert_eq!(told(&["--libs", "--static"]), format!("{at}/libgridrpc.a -lm"));
-        assert_eq!(told(&["--libdir", "--pkgconfigdir"]), format!("{at} {at}/pkgconfig"));
+        assert_eq!(printed(&["--libs"]), format!("-L{at} -Wl,-rpath,{at} -lgridrpc"));
+        assert_eq!(printed(&["--libs", "--static"]), format!("{at}/libgridrpc.a -lm"));
+        assert_eq!(printed(&["--libdir", "--pkgconfigdir"]), format!("{at} {at}/pkgconfig"));
     }
 
     #[test]

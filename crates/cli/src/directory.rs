@@ -60,7 +60,7 @@ enum Command {
     /// Print the state of a directory and of its servers
     Status {
         #[command(flatten)]
-        place: Place,
+        place: DirectoryOption,
         /// Print all values as JSON
         #[arg(long)]
         json: bool,
@@ -68,7 +68,7 @@ enum Command {
     /// List all functions
     List {
         #[command(flatten)]
-        place: Place,
+        place: DirectoryOption,
         /// Print all values as JSON
         #[arg(long)]
         json: bool,
@@ -78,7 +78,7 @@ enum Command {
         /// Words that a function's name or description must have
         text: String,
         #[command(flatten)]
-        place: Place,
+        place: DirectoryOption,
         /// Print all values as JSON
         #[arg(long)]
         json: bool,
@@ -97,7 +97,7 @@ enum Command {
         #[arg(long, default_value = Policy::NAMES[0], value_parser = clap::builder::PossibleValuesParser::new(Policy::NAMES))]
         policy: String,
         #[command(flatten)]
-        place: Place,
+        place: DirectoryOption,
         /// Print the answer of the directory as JSON
         #[arg(long)]
         json: bool,
@@ -131,7 +131,7 @@ struct Etcd {
 
 /// The directory that a command asks.
 #[derive(Debug, Args)]
-struct Place {
+struct DirectoryOption {
     /// URL of the directory
     #[arg(
         long,
@@ -182,7 +182,7 @@ impl Etcd {
     }
 }
 
-impl Place {
+impl DirectoryOption {
     fn client(&self) -> Result<DirectoryClient, LookupError> {
         DirectoryClient::new(&self.directory, self.credentials.clone())
     }
@@ -260,7 +260,7 @@ fn start(options: gridrpc_directory::Options) -> Result<String, CommandError> {
     Ok(String::new())
 }
 
-fn functions(place: &Place, text: &str, as_json: bool) -> Result<String, CommandError> {
+fn functions(place: &DirectoryOption, text: &str, as_json: bool) -> Result<String, CommandError> {
     let functions = place.client()?.search(text)?;
     if as_json {
         return Ok(format!("{functions:#}\n"));

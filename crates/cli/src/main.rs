@@ -32,7 +32,7 @@ use gridrpc_worker::{Role, Spawner, run_rank, serve_native};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::json;
 
-use compile::Given;
+use compile::CompilerOptions;
 
 /// Columns that a help has at most, also where it goes to no terminal.
 const WIDTH: usize = 80;
@@ -133,7 +133,7 @@ enum Command {
     /// Print the options that compilers need for programs with the C library
     ///
     /// For example: cc -o client client.c $(gridrpc config --cflags --libs)
-    Config(config::Wanted),
+    Config(config::PrintedFlags),
     /// Check whether grids will work on other machines, and what is wrong if not
     ///
     /// Starts an agent on each host as a grid would, all at once, examines the host, measures the connection, and
@@ -289,7 +289,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
                 let source = makefile::Source { file: &file, is_made: made, dialect, options };
                 return Ok(makefile::makefile(&module, source)?);
             }
-            let given = Given { compiler, linker, arguments, flags_given };
+            let given = CompilerOptions { compiler, linker, arguments, flags_given };
             let options = compile::Options { folder: output, keep_source, dialect, given };
             let module = compile::compile(&file, &options)?;
             Ok(format!("{}\n", module.display()))

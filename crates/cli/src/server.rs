@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use gridrpc_client::{AskError, DaemonConnection, MAX_ANSWER};
+use gridrpc_client::{DaemonConnection, DaemonRequestError, MAX_ANSWER};
 use gridrpc_server::config::{ServerConfig, ServerProblems, read_file};
 use gridrpc_server::{Server, ServerError, check, log};
 use gridrpc_transport::dial_local;
@@ -159,7 +159,7 @@ pub enum CommandError {
     Refused(String),
     /// The connection failed.
     #[error("the server: {0}")]
-    Ask(AskError),
+    Ask(DaemonRequestError),
     /// The server still runs.
     #[error("the server still runs after {} s", .0.as_secs())]
     Lives(Duration),
@@ -189,10 +189,10 @@ pub enum CommandError {
     },
 }
 
-impl From<AskError> for CommandError {
-    fn from(error: AskError) -> CommandError {
+impl From<DaemonRequestError> for CommandError {
+    fn from(error: DaemonRequestError) -> CommandError {
         match error {
-            AskError::Failed(error) => CommandError::Refused(error.message),
+            DaemonRequestError::Failed(error) => CommandError::Refused(error.message),
             other => CommandError::Ask(other),
         }
     }
@@ -372,7 +372,7 @@ impl Control<'_> {
         match self.ask("stop", "") {
             Ok(_) => {}
             // It may have stopped before its answer was sent.
-            Err(CommandError::Ask(AskError::Gone | AskError::Link(_))) => {}
+            Err(CommandError::Ask(DaemonRequestError::Gone | DaemonRequestError::Link(_))) => {}
             Err(error) => return Err(error),
         }
         let until = Instant::now() + END;
@@ -408,7 +408,7 @@ fn list_text(list: &Value) -> String {
     })
 }
 
-/// What has been cancelled. Calls that have not been found are an error.
+/// The cancelled calls. Calls that have not been found are an error.
 fn cancelled_text(answer: &Value) -> Result<String, CommandError> {
     let cancelled = count(answer, "cancelled");
     let calls = |number: u64| format!("{number} call{}", if number == 1 { "" } else { "s" });

@@ -134,9 +134,9 @@ fn a_worker_opens_only_so_many_files() {
     let grid = limited(1, limits);
     let files = function(&grid, "files");
     let values = [Value::Int(4000), Value::None, Value::None];
-    let told = numbers(&submit(&grid, &files, &values, &[]));
-    assert!((100..200).contains(&told[0]), "{told:?}");
-    assert_eq!(told[1], i64::from(libc::EMFILE));
+    let counts = numbers(&submit(&grid, &files, &values, &[]));
+    assert!((100..200).contains(&counts[0]), "{counts:?}");
+    assert_eq!(counts[1], i64::from(libc::EMFILE));
 }
 
 #[test]

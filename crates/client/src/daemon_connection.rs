@@ -49,7 +49,7 @@ impl From<Vec<Vec<u8>>> for RequestSections {
 
 /// Why a request has no answer.
 #[derive(Debug, Error)]
-pub enum AskError {
+pub enum DaemonRequestError {
     /// The request has failed there.
     #[error("{}: {}", .0.error, .0.message)]
     Failed(RequestError),
@@ -97,7 +97,7 @@ impl DaemonConnection {
         most: u64,
         until: Option<Instant>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<DaemonConnection, AskError> {
+    ) -> Result<DaemonConnection, DaemonRequestError> {
         let blocked = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&blocked);
         let watch = move |is_blocked| watched.store(is_blocked, Ordering::Release);
@@ -108,7 +108,9 @@ impl DaemonConnection {
         let greeted =
             connection.receive(until, interrupted, |received| match received.message {
                 Message::Join(_) => Ok(Some(Ok(()))),
-                Message::NoWorkers(loss) => Ok(Some(Err(AskError::Refused(loss.why.to_owned())))),
+                Message::NoWorkers(loss) => {
+                    Ok(Some(Err(DaemonRequestError::Refused(loss.why.to_owned()))))
+                }
                 other => Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
             })?;
         greeted.map(|()| connection)
@@ -124,9 +126,9 @@ impl DaemonConnection {
         sections: impl Into<RequestSections>,
         until: Option<Instant>,
         interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<RequestSections, AskError> {
+    ) -> Result<RequestSections, DaemonRequestError> {
         let RequestSections { sections, order } = sections.into();
-        let wrong = |error| AskError::Link(LinkError::Wire(error));
+        let wrong = |error| DaemonRequestError::Link(LinkError::Wire(error));
         let next = self.names.len() as u32;
         let function = *self.names.entry(name.to_owned()).or_insert(next);
         if function == next {
@@ -162,7 +164,7 @@ impl DaemonConnection {
                 other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
             })
         })?;
-        answer.map_err(AskError::Failed)
+        answer.map_err(DaemonRequestError::Failed)
     }
 
     /// Waits for the message that `find` wants.
@@ -171,11 +173,11 @@ impl DaemonConnection {
         until: Option<Instant>,
         interrupted: &mut dyn FnMut() -> bool,
         mut find: impl FnMut(Received<'_>) -> Result<Option<T>, LinkError>,
-    ) -> Result<T, AskError> {
+    ) -> Result<T, DaemonRequestError> {
         let mut found = None;
         loop {
             match self.receiver.fill() {
-                Ok(0) => return Err(AskError::Gone),
+                Ok(0) => return Err(DaemonRequestError::Gone),
                 Ok(_) => {
                     self.receiver.drain(|received| -> Result<(), LinkError> {
                         if let Some(wanted) = find(received)? {
@@ -195,15 +197,15 @@ impl DaemonConnection {
                         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
                     ) =>
                 {
-                    return Err(AskError::Gone);
+                    return Err(DaemonRequestError::Gone);
                 }
                 Err(error) => return Err(LinkError::Io(error).into()),
             }
             if until.is_some_and(|until| Instant::now() >= until) {
-                return Err(AskError::Silent);
+                return Err(DaemonRequestError::Silent);
             }
             if interrupted() {
-                return Err(AskError::Interrupted);
+                return Err(DaemonRequestError::Interrupted);
             }
             self.wait(until);
         }

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::call::{Call, Outcome};
 use crate::daemon_connection::{
-    AskError, DaemonConnection, MAX_ANSWER, RequestError, RequestSections,
+    DaemonConnection, DaemonRequestError, MAX_ANSWER, RequestError, RequestSections,
 };
 
 use crate::server_access::{ServerAccess, ServerUnreachable};
@@ -49,14 +49,14 @@ pub enum DetachedError {
         /// Its name.
         server: String,
         /// Why not.
-        error: AskError,
+        error: DaemonRequestError,
     },
-    /// What it has answered makes no sense.
+    /// Its answer is invalid.
     #[error("server `{server}` has sent an answer that makes no sense: {why}")]
     Malformed {
         /// Its name.
         server: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
     /// The arguments are too large.
@@ -228,9 +228,9 @@ impl ServerCatalogue {
             .map_err(|error| self.unanswered(error))
     }
 
-    pub(crate) fn unanswered(&self, error: AskError) -> DetachedError {
+    pub(crate) fn unanswered(&self, error: DaemonRequestError) -> DetachedError {
         match error {
-            AskError::Failed(failed) => DetachedError::Failed(failed),
+            DaemonRequestError::Failed(failed) => DetachedError::Failed(failed),
             error => DetachedError::Unanswered { server: self.name.clone(), error },
         }
     }
@@ -356,7 +356,9 @@ impl DetachedWatcher {
             connection = None;
             let ServerAccess { timeout, .. } = self.server.access;
             let failure = match error {
-                DetachedError::Unanswered { error: AskError::Interrupted, .. } => continue,
+                DetachedError::Unanswered { error: DaemonRequestError::Interrupted, .. } => {
+                    continue;
+                }
                 DetachedError::Failed(failed) => failed,
                 _ if lost.get_or_insert_with(Instant::now).elapsed() < timeout => {
                     thread::sleep(PAUSE);
@@ -377,14 +379,14 @@ impl DetachedWatcher {
     /// Waits until some of these calls have ended, and takes their results.
     fn take_ended(
         &self,
-        kept: &mut Option<DaemonConnection>,
+        cached: &mut Option<DaemonConnection>,
         numbers: &[String],
     ) -> Result<(), DetachedError> {
         let mut interrupted = || {
             let state = self.lock();
             state.has_more || state.is_closed
         };
-        let mut connection = match kept.take() {
+        let mut connection = match cached.take() {
             Some(connection) => connection,
             None => self.server.connect(&mut || self.lock().is_closed)?,
         };
@@ -400,11 +402,11 @@ impl DetachedWatcher {
             let closed = &mut || self.lock().is_closed;
             match connection.request("result", vec![number.as_bytes().to_vec()], until, closed) {
                 Ok(sections) => self.end(number, Ok(sections)),
-                Err(AskError::Failed(failure)) => self.end(number, Err(failure)),
+                Err(DaemonRequestError::Failed(failure)) => self.end(number, Err(failure)),
                 Err(error) => return Err(self.server.unanswered(error)),
             }
         }
-        *kept = Some(connection);
+        *cached = Some(connection);
         Ok(())
     }
 

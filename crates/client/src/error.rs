@@ -50,7 +50,7 @@ pub enum GridError {
     #[error("{what} can run nowhere: {} has only servers with `trusted = false`, which run functions that \
              they offer, and no modules of their clients", whose(.group.as_deref()))]
     OnlyOffered {
-        /// What was to run.
+        /// The call's function.
         what: String,
         /// The host group that it is bound to, if any.
         group: Option<String>,

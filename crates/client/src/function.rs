@@ -29,7 +29,7 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// The name by which executors know it.
+    /// Its name on executors.
     pub(crate) fn name_there(&self) -> &str {
         self.remote_name.as_deref().unwrap_or(&self.name)
     }

@@ -36,7 +36,7 @@ pub use call::{loss_from_the_wire, loss_on_the_wire};
 pub use common::request::{Request, SubmitError};
 pub use config::{Config, HostGroups, Launch, Preload, Preparation, PythonWorkers, RemoteWorkers};
 pub use daemon_connection::{
-    AskError, DaemonConnection, MAX_ANSWER, RequestError, RequestSections,
+    DaemonConnection, DaemonRequestError, MAX_ANSWER, RequestError, RequestSections,
 };
 pub use detached::{DetachedCall, DetachedError, server_of_detached};
 pub use error::GridError;

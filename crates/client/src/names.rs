@@ -30,7 +30,7 @@ pub(crate) struct Names {
 
 /// Meaning of a name.
 #[derive(Debug, PartialEq, Eq)]
-enum Meaning {
+enum NameTarget {
     Here,
     Hosts(Vec<WorkerId>),
 }
@@ -71,8 +71,8 @@ impl Names {
             return Ok(*id);
         }
         let id = match self.meaning(name) {
-            Some(Meaning::Here) => GroupId::HERE,
-            Some(Meaning::Hosts(hosts)) => add(hosts),
+            Some(NameTarget::Here) => GroupId::HERE,
+            Some(NameTarget::Hosts(hosts)) => add(hosts),
             None => return Err(self.all()),
         };
         known.insert(name.to_owned(), id);
@@ -81,7 +81,7 @@ impl Names {
 
     /// Whether a host of this name serves other clients as well.
     pub(crate) fn is_shared(&self, name: &str) -> bool {
-        let Some(Meaning::Hosts(hosts)) = self.meaning(name) else { return false };
+        let Some(NameTarget::Hosts(hosts)) = self.meaning(name) else { return false };
         hosts.iter().any(|host| self.shared[(host.0 - self.first) as usize])
     }
 
@@ -93,7 +93,7 @@ impl Names {
         }
     }
 
-    /// The hosts for which `is_meant` holds, given the name of their group and their own.
+    /// Hosts that `is_meant` accepts, given the name of their group and their own.
     fn hosts(&self, is_meant: impl Fn(&str, &str) -> bool) -> Vec<WorkerId> {
         let all = self.groups.iter().flat_map(|(group, hosts)| {
             hosts.iter().map(move |host| (group.as_str(), host.as_str()))
@@ -102,7 +102,7 @@ impl Names {
         numbered.map(|(index, _)| WorkerId(self.first + index as u32)).collect()
     }
 
-    fn meaning(&self, name: &str) -> Option<Meaning> {
+    fn meaning(&self, name: &str) -> Option<NameTarget> {
         let is_host = |host: &str| {
             let (_, bare) = host.rsplit_once('@').unwrap_or(("", host));
             host == name || bare.eq_ignore_ascii_case(name)
@@ -111,11 +111,11 @@ impl Names {
         let meant =
             if of_group.is_empty() { self.hosts(|_, host| is_host(host)) } else { of_group };
         if !meant.is_empty() {
-            return Some(Meaning::Hosts(meant));
+            return Some(NameTarget::Hosts(meant));
         }
         let own = [HERE, &gridrpc_sys::host_name()];
         let is_here = self.here && own.iter().any(|own| own.eq_ignore_ascii_case(name));
-        is_here.then_some(Meaning::Here)
+        is_here.then_some(NameTarget::Here)
     }
 
     /// All names: those of the groups, of hosts with other names, and of this machine.
@@ -163,8 +163,8 @@ mod tests {
         Names::new(workers, &groups)
     }
 
-    fn hosts(hosts: &[u32]) -> Option<Meaning> {
-        Some(Meaning::Hosts(hosts.iter().copied().map(WorkerId).collect()))
+    fn hosts(hosts: &[u32]) -> Option<NameTarget> {
+        Some(NameTarget::Hosts(hosts.iter().copied().map(WorkerId).collect()))
     }
 
     #[test]
@@ -176,8 +176,8 @@ mod tests {
         assert_eq!(names.meaning("node2"), hosts(&[3]));
         assert_eq!(names.meaning("ann@node2"), hosts(&[3]));
         assert_eq!(names.meaning("bob@node2"), None);
-        assert_eq!(names.meaning("localhost"), Some(Meaning::Here));
-        assert_eq!(names.meaning(&gridrpc_sys::host_name()), Some(Meaning::Here));
+        assert_eq!(names.meaning("localhost"), Some(NameTarget::Here));
+        assert_eq!(names.meaning(&gridrpc_sys::host_name()), Some(NameTarget::Here));
         for unknown in ["", "PAIR", "node", "node4"] {
             assert_eq!(names.meaning(unknown), None, "{unknown}");
         }

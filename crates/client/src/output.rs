@@ -30,20 +30,20 @@ pub enum Output {
 
 /// Treatment of data read from a stream.
 #[derive(Clone, Debug)]
-pub(crate) enum Passing {
+pub(crate) enum OutputRoute {
     /// It is passed on as it comes.
     AsItComes,
     /// Passed on line by line with this prefix.
     Labelled(String),
     /// Sent to the clients that this grid works for, as output of this worker.
-    Up(Upward),
+    Up(ClientRoute),
     /// Not passed on.
     Not,
 }
 
 /// Route to the clients that a grid works for.
 #[derive(Clone, Debug)]
-pub(crate) struct Upward {
+pub(crate) struct ClientRoute {
     pub(crate) clients: Arc<Parents>,
     pub(crate) worker: u32,
 }
@@ -100,17 +100,17 @@ pub(crate) struct OutputPipe {
     pipe: std::fs::File,
     printer: Arc<Printer>,
     stream: Stream,
-    passing: Passing,
+    passing: OutputRoute,
     /// An incomplete line, if lines are labelled.
     begun: Vec<u8>,
-    kept: Vec<u8>,
+    partial_line: Vec<u8>,
 }
 
 impl OutputPipe {
     pub(crate) fn new(
         pipe: OwnedFd,
         stream: Stream,
-        passing: Passing,
+        passing: OutputRoute,
         printers: &Printers,
     ) -> OutputPipe {
         let printer = Arc::clone(printers.of(stream));
@@ -120,7 +120,7 @@ impl OutputPipe {
             stream,
             passing,
             begun: Vec::new(),
-            kept: Vec::new(),
+            partial_line: Vec::new(),
         }
     }
 
@@ -145,17 +145,17 @@ impl OutputPipe {
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        self.kept.extend_from_slice(bytes);
-        let excess = self.kept.len().saturating_sub(KEEP);
-        self.kept.drain(..excess);
+        self.partial_line.extend_from_slice(bytes);
+        let excess = self.partial_line.len().saturating_sub(KEEP);
+        self.partial_line.drain(..excess);
         let label = match &self.passing {
-            Passing::AsItComes => return self.printer.print(bytes),
-            Passing::Labelled(label) => label,
-            Passing::Up(up) => {
+            OutputRoute::AsItComes => return self.printer.print(bytes),
+            OutputRoute::Labelled(label) => label,
+            OutputRoute::Up(up) => {
                 let is_stderr = self.stream == Stream::Stderr;
                 return up.clients.each(|client| client.said(up.worker, is_stderr, bytes));
             }
-            Passing::Not => return,
+            OutputRoute::Not => return,
         };
         self.begun.extend_from_slice(bytes);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
@@ -174,7 +174,7 @@ impl OutputPipe {
 
     /// Passes on the incomplete line: its end will not come, or not soon.
     pub(crate) fn end(&mut self) {
-        if let Passing::Labelled(label) = &self.passing
+        if let OutputRoute::Labelled(label) = &self.passing
             && !self.begun.is_empty()
         {
             let line = std::mem::take(&mut self.begun);
@@ -184,7 +184,7 @@ impl OutputPipe {
 
     /// The last lines, as text.
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.kept).trim_end().to_owned()
+        String::from_utf8_lossy(&self.partial_line).trim_end().to_owned()
     }
 }
 

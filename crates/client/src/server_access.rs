@@ -27,7 +27,7 @@ pub enum ServerUnreachable {
     Credentials {
         /// Its address.
         server: ServerAddress,
-        /// What is wrong.
+        /// The problem.
         error: CredentialsError,
     },
     /// TLS cannot be set up with the client's certificate.
@@ -35,7 +35,7 @@ pub enum ServerUnreachable {
     Keys {
         /// Its address.
         server: ServerAddress,
-        /// What is wrong.
+        /// The problem.
         error: CredentialKeysError,
     },
     /// No connection by TLS.
@@ -145,16 +145,16 @@ mod tests {
 
     #[test]
     fn each_failure_of_a_socket_has_its_remedy() {
-        let told = |kind: io::ErrorKind| {
+        let explain = |kind: io::ErrorKind| {
             let path = Path::new("/run/server.sock").into();
             ServerUnreachable::Socket { path, error: kind.into() }.to_string()
         };
         let start = "server `/run/server.sock` does not run: nothing listens at this socket; start it by \
                      `gridrpc server start`, or see how the path is written";
-        assert_eq!(told(io::ErrorKind::NotFound), start);
-        assert_eq!(told(io::ErrorKind::ConnectionRefused), start);
-        assert!(told(io::ErrorKind::TimedOut).contains("`gridrpc server status`"));
-        let refused = told(io::ErrorKind::PermissionDenied);
+        assert_eq!(explain(io::ErrorKind::NotFound), start);
+        assert_eq!(explain(io::ErrorKind::ConnectionRefused), start);
+        assert!(explain(io::ErrorKind::TimedOut).contains("`gridrpc server status`"));
+        let refused = explain(io::ErrorKind::PermissionDenied);
         assert!(refused.contains("permission denied") && refused.contains("group"), "{refused}");
     }
 }

@@ -11,7 +11,7 @@ use gridrpc_wire::RemoteError;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::daemon_connection::{AskError, DaemonConnection};
+use crate::daemon_connection::{DaemonConnection, DaemonRequestError};
 use crate::server_access::{ServerAccess, ServerUnreachable};
 use crate::server_module::{CallLimits, ServerModule};
 
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a list of functions is used before it is requested again.
 const LIST_VALID: Duration = Duration::from_secs(10);
 
-/// Why a server has not said what it offers.
+/// Reason why a server's offer is unknown.
 #[derive(Debug, Error)]
 pub enum ServerCatalogueError {
     /// It cannot be reached.
@@ -34,22 +34,22 @@ pub enum ServerCatalogueError {
         /// Its name.
         server: String,
         /// Why not.
-        error: AskError,
+        error: DaemonRequestError,
     },
-    /// What it has answered is not an interface.
+    /// Its answer is not an interface.
     #[error("server `{server}` has sent an interface that cannot be used: {error}")]
     Interface {
         /// Its name.
         server: String,
-        /// What is wrong.
+        /// The problem.
         error: ModuleError,
     },
-    /// What it has answered is no answer to the request.
+    /// Its answer does not match the request.
     #[error("server `{server}` has sent an answer that makes no sense: {why}")]
     Malformed {
         /// Its name.
         server: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
 }
@@ -136,8 +136,8 @@ impl ServerCatalogue {
         module: &str,
     ) -> Result<Option<Arc<CallLimits>>, ServerCatalogueError> {
         let sections = self.request("interface", vec![module.as_bytes().to_vec()])?;
-        let kept = sections.map(|sections| self.keep(module, &sections)).transpose()?;
-        Ok(kept.map(|module| module.limits()))
+        let cached = sections.map(|sections| self.keep(module, &sections)).transpose()?;
+        Ok(cached.map(|module| module.limits()))
     }
 
     /// Keeps the interface of a module. If it is that from before, calls continue to refer to it.
@@ -251,7 +251,7 @@ impl ServerCatalogue {
             .and_then(|mut connection| connection.request(name, sections, until, never));
         match answered {
             Ok(answer) => Ok(Some(answer.sections)),
-            Err(AskError::Failed(failed))
+            Err(DaemonRequestError::Failed(failed))
                 if RemoteError::from_name(&failed.error) == Some(RemoteError::FunctionNotFound) =>
             {
                 Ok(None)

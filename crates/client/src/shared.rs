@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use gridrpc_core::BlobId;
-use gridrpc_link::buffers::{Held, Sink, Source};
-use gridrpc_shm::segment::{Lent, Pool, Segment};
+use gridrpc_link::buffers::{PinnedBytes, Sink, Source};
+use gridrpc_shm::segment::{Pool, PooledSegment, Segment};
 use gridrpc_wire::{Lease, Place, Section, Sections};
 
 /// Alignment of parts, which suits arrays of any type.
@@ -19,7 +19,7 @@ const ALIGNMENT: u64 = 64;
 /// Data in memory that its readers map.
 #[derive(Debug)]
 pub struct SharedData {
-    lent: Lent,
+    lent: PooledSegment,
     /// Offset and length of each part.
     parts: Vec<(u64, u64)>,
     hash: OnceLock<blake3::Hash>,
@@ -157,7 +157,7 @@ struct Part {
     index: usize,
 }
 
-impl Held for Part {
+impl PinnedBytes for Part {
     fn bytes(&self) -> &[u8] {
         self.data.part(self.index)
     }

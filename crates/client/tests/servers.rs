@@ -124,7 +124,7 @@ const LIMITS: &str = r#"{"user": "ann", "bytes": 1000, "later": true}"#;
 fn linear(name: &str, sections: &[Vec<u8>], text: &str) -> Answer {
     assert_eq!(name, "interface");
     match sections {
-        [asked] if asked == b"linear" || asked.starts_with(b"linear/") => {
+        [requested] if requested == b"linear" || requested.starts_with(b"linear/") => {
             let hash = interface_hash(text).into_bytes();
             Ok(vec![text.as_bytes().to_vec(), hash, LIMITS.as_bytes().to_vec()])
         }

@@ -36,7 +36,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(6);
 pub struct HostGroup {
     /// Its name, unique in a grid.
     pub name: String,
-    /// What starts the agents, or the session or server that is its host.
+    /// Launcher of the agents, or the session or server that is its host.
     pub launcher: LauncherKind,
     /// Its hosts, with one agent each.
     pub hosts: Vec<Host>,
@@ -277,7 +277,7 @@ pub struct Batch {
     pub nodes_per_host: u32,
 }
 
-/// The form in which agents are requested.
+/// How agents are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RequestForm {
     /// A step inside an existing allocation, an array otherwise.

@@ -1,7 +1,6 @@
 //! Errors in a configuration file, each with its position and a remedy.
 //!
-//! [`Fault`] has the errors of host groups. A crate with another kind of file has an enum of its own, from which it
-//! makes `Problems<F>`.
+//! [`Fault`] has the errors of host groups. A crate with another kind of file makes `Problems<F>` from an enum of its own.
 
 use std::fmt;
 
@@ -251,14 +250,14 @@ where
     F: fmt::Debug + fmt::Display,
 {
     /// The first problems, a hundred at most.
-    pub told: Vec<Problem<F>>,
+    pub listed: Vec<Problem<F>>,
     /// The number of further problems.
     pub more: usize,
 }
 
 impl<F: fmt::Debug + fmt::Display> fmt::Display for Problems<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.told.iter().enumerate() {
+        for (index, problem) in self.listed.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
@@ -320,7 +319,7 @@ impl<'t, F: fmt::Debug + fmt::Display> Report<'t, F> {
         found.sort_by_key(|problem| problem.line);
         let more = found.len().saturating_sub(MOST_TOLD);
         found.truncate(MOST_TOLD);
-        Problems { told: found, more }
+        Problems { listed: found, more }
     }
 }
 
@@ -335,13 +334,13 @@ fn whole<F: fmt::Debug + fmt::Display>(
 
 impl<F: fmt::Debug + fmt::Display> From<Problem<F>> for Problems<F> {
     fn from(problem: Problem<F>) -> Problems<F> {
-        Problems { told: vec![problem], more: 0 }
+        Problems { listed: vec![problem], more: 0 }
     }
 }
 
 impl<F: fmt::Debug + fmt::Display> Problems<F> {
     /// The single problem of a file that cannot be read any further.
     pub(super) fn one(place: &str, line: usize, fault: impl Into<F>) -> Problems<F> {
-        Problems { told: vec![whole(place, line, Part::Whole, fault.into())], more: 0 }
+        Problems { listed: vec![whole(place, line, Part::Whole, fault.into())], more: 0 }
     }
 }

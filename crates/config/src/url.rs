@@ -31,7 +31,7 @@ pub fn from_url(text: &str) -> Result<HostGroup, Problem> {
     };
     let table = table(text).map_err(problem)?;
     let found = read(&table.text, "");
-    let groups = found.map_err(|found| match found.told.into_iter().next() {
+    let groups = found.map_err(|found| match found.listed.into_iter().next() {
         Some(first) => problem(*first.fault),
         None => problem(Fault::Scheme),
     })?;

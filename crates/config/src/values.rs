@@ -356,7 +356,7 @@ impl<'a> Entry<'a> {
         texts
     }
 
-    /// Names or addresses at which agents reach this machine.
+    /// Names or addresses of this machine for agents.
     pub(super) fn addresses(&self, report: &mut Report<'_>) -> Vec<String> {
         const EXPECTED: &str = "a list of names and addresses, such as [\"10.0.0.1\"]";
         let mut addresses = Vec::new();

@@ -28,7 +28,7 @@ pub(crate) enum CallState {
 
 /// Arguments of a call that are on a host.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Near {
+pub(crate) struct LocalArguments {
     pub(crate) host: WorkerId,
     pub(crate) bytes: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Call<T> {
     /// Number of workers lost just before they would have begun it.
     pub(crate) false_starts: u32,
     /// Where some of its arguments are. With these arguments it can run nowhere else.
-    pub(crate) near: Option<Near>,
+    pub(crate) near: Option<LocalArguments>,
     /// Submission number.
     pub(crate) serial: u64,
 }
@@ -56,18 +56,18 @@ struct Slot<T> {
 /// The calls of one owner that wait for one group, or for any worker: a queue, which may hold ids of ended calls, and
 /// the number of its live calls.
 #[derive(Debug, Default)]
-struct Line {
+struct OwnerQueue {
     queue: Queue,
     live: usize,
     /// Wide calls by resource request; all of them are alive.
-    wide: BTreeMap<ResourceRequest, BTreeMap<Place, CallId>>,
+    multicore: BTreeMap<ResourceRequest, BTreeMap<Place, CallId>>,
     /// Their requests, by the place of the first call with each request. There may be as many requests as calls.
     fronts: BTreeMap<Place, ResourceRequest>,
 }
 
-impl Line {
-    fn insert_wide(&mut self, request: ResourceRequest, order: Place, id: CallId) {
-        let alike = self.wide.entry(request.clone()).or_default();
+impl OwnerQueue {
+    fn insert_multicore(&mut self, request: ResourceRequest, order: Place, id: CallId) {
+        let alike = self.multicore.entry(request.clone()).or_default();
         let front = alike.keys().next().copied();
         alike.insert(order, id);
         if front.is_none_or(|front| order < front) {
@@ -79,11 +79,11 @@ impl Line {
     }
 
     fn remove_wide(&mut self, request: &ResourceRequest, order: Place) {
-        let Some(alike) = self.wide.get_mut(request) else { return };
+        let Some(alike) = self.multicore.get_mut(request) else { return };
         alike.remove(&order);
         let next = alike.keys().next().copied();
         if next.is_none() {
-            self.wide.remove(request);
+            self.multicore.remove(request);
         }
         if let Some(request) = self.fronts.remove(&order)
             && let Some(next) = next
@@ -109,7 +109,7 @@ pub(crate) struct Calls<T> {
     free: Vec<u32>,
     pub(crate) owners: Owners,
     /// Lines by owner: first those for any worker, then those of each group.
-    lines: Vec<Vec<Line>>,
+    lines: Vec<Vec<OwnerQueue>>,
     /// Owners with calls in each line, and the number of these calls.
     with_calls: Vec<Vec<Owner>>,
     queued: Vec<usize>,
@@ -119,7 +119,7 @@ pub(crate) struct Calls<T> {
     submitted: u64,
     queued_bytes: u64,
     /// Wide calls in all lines.
-    wide: usize,
+    multicore: usize,
     wide_bytes: u64,
     /// Calls that wait for one worker, in its own queue.
     waiting: usize,
@@ -135,14 +135,14 @@ impl<T> Calls<T> {
             slots: Vec::new(),
             free: Vec::new(),
             owners: Owners::new(),
-            lines: vec![vec![Line::default()], vec![Line::default()]],
+            lines: vec![vec![OwnerQueue::default()], vec![OwnerQueue::default()]],
             with_calls: vec![Vec::new(), Vec::new()],
             queued: vec![0, 0],
             waited_for: Vec::new(),
             bound: 0,
             submitted: 0,
             queued_bytes: 0,
-            wide: 0,
+            multicore: 0,
             wide_bytes: 0,
             waiting: 0,
             waiting_bytes: 0,
@@ -153,7 +153,7 @@ impl<T> Calls<T> {
 
     /// Adds a group that calls may be bound to.
     pub(crate) fn add_group(&mut self) {
-        self.lines.push((0..self.owners.len()).map(|_| Line::default()).collect());
+        self.lines.push((0..self.owners.len()).map(|_| OwnerQueue::default()).collect());
         self.with_calls.push(Vec::new());
         self.queued.push(0);
     }
@@ -161,11 +161,11 @@ impl<T> Calls<T> {
     /// Ensures that each owner has lines.
     pub(crate) fn add_owner(&mut self) {
         for lines in &mut self.lines {
-            lines.resize_with(self.owners.len(), Line::default);
+            lines.resize_with(self.owners.len(), OwnerQueue::default);
         }
     }
 
-    fn line(&mut self, owner: Owner, group: Option<GroupId>) -> &mut Line {
+    fn line(&mut self, owner: Owner, group: Option<GroupId>) -> &mut OwnerQueue {
         &mut self.lines[at(group)][owner.index()]
     }
 
@@ -222,7 +222,7 @@ impl<T> Calls<T> {
             CallState::Queued => self.leave_queue(owner, group, bytes),
             CallState::QueuedWide => {
                 self.line(owner, group).remove_wide(&ResourceRequest::of(&call.task), place(call));
-                self.wide -= 1;
+                self.multicore -= 1;
                 self.wide_bytes -= bytes;
             }
             CallState::Waiting(_) => self.leave_own_queue(bytes),
@@ -234,7 +234,7 @@ impl<T> Calls<T> {
     /// Puts a call into its place in the queue for all workers or of its group.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
-        if call.task.options.is_wide() {
+        if call.task.options.is_multicore() {
             return self.enqueue_wide(id);
         }
         call.state = CallState::Queued;
@@ -262,24 +262,24 @@ impl<T> Calls<T> {
         let (place, request, bytes) =
             (place(call), ResourceRequest::of(&call.task), call.task.bytes);
         let owner = call.task.owner;
-        self.line(owner, request.group).insert_wide(request, place, id);
-        self.wide += 1;
+        self.line(owner, request.group).insert_multicore(request, place, id);
+        self.multicore += 1;
         self.wide_bytes += bytes;
     }
 
     /// Number of waiting wide calls.
-    pub(crate) fn wide(&self) -> usize {
-        self.wide
+    pub(crate) fn multicore(&self) -> usize {
+        self.multicore
     }
 
     /// Checks that the first call of each distinct request is known.
     pub(crate) fn check_fronts(&self) {
         for waiting in self.lines.iter().flatten() {
-            let firsts = waiting.wide.iter().filter_map(|(request, alike)| {
+            let firsts = waiting.multicore.iter().filter_map(|(request, alike)| {
                 alike.keys().next().map(|order| (*order, request.clone()))
             });
             assert_eq!(waiting.fronts, firsts.collect::<BTreeMap<_, _>>());
-            assert_eq!(waiting.fronts.len(), waiting.wide.len());
+            assert_eq!(waiting.fronts.len(), waiting.multicore.len());
         }
     }
 
@@ -289,22 +289,22 @@ impl<T> Calls<T> {
         &self,
         group: Option<GroupId>,
     ) -> impl Iterator<Item = (&ResourceRequest, usize)> {
-        let wide = self.lines[at(group)].iter().flat_map(|line| &line.wide);
-        wide.map(|(request, alike)| (request, alike.len()))
+        let multicore = self.lines[at(group)].iter().flat_map(|line| &line.multicore);
+        multicore.map(|(request, alike)| (request, alike.len()))
     }
 
     /// The first `most` of these calls in the order of sending, and at most `alike` with the same request. Skips
     /// owners at their limit of running calls.
-    pub(crate) fn first_wide(&self, most: usize, alike: usize) -> Vec<(Order, CallId)> {
+    pub(crate) fn first_multicore(&self, most: usize, alike: usize) -> Vec<(Order, CallId)> {
         let mut first: Vec<(Order, CallId)> = Vec::new();
         for (index, line) in self.lines.iter().flat_map(|lines| lines.iter().enumerate()) {
             let owner = Owner(index as u32);
-            if line.wide.is_empty() || !self.owners.may_run(owner) {
+            if line.multicore.is_empty() || !self.owners.may_run(owner) {
                 continue;
             }
             let usage = self.owners.usage(owner);
             let requests = line.fronts.values().take(most);
-            let calls = requests.filter_map(|request| line.wide.get(request));
+            let calls = requests.filter_map(|request| line.multicore.get(request));
             let calls = calls.flat_map(|calls| calls.iter().take(alike));
             first.extend(calls.map(|(place, id)| ((usage, *place), *id)));
         }
@@ -464,7 +464,7 @@ impl<T> Calls<T> {
     /// Number and bytes of the calls that wait for a worker, in any queue, or for other calls.
     pub(crate) fn all_waiting(&self) -> (usize, u64) {
         (
-            self.queued(None) + self.bound + self.wide + self.waiting + self.blocked,
+            self.queued(None) + self.bound + self.multicore + self.waiting + self.blocked,
             self.queued_bytes + self.wide_bytes + self.waiting_bytes + self.blocked_bytes,
         )
     }

@@ -66,8 +66,8 @@ impl CallCounters {
             End::NoWorkers(_)
             | End::NoServer(..)
             | End::DependencyFailed(_)
-            | End::TooWide(_)
-            | End::Unfit(_)
+            | End::TooManyCores(_)
+            | End::NoFittingHost(_)
             | End::NestedCallLimit(_)
             | End::NotGathered(_) => &mut self.failed,
         } += 1;

@@ -35,7 +35,7 @@ pub(crate) struct Elastic {
 
 /// Lifetime of a host. It starts when its first worker is ready, once one is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Life {
+pub(crate) struct Lifetime {
     pub(crate) began: Time,
     pub(crate) ends: Time,
 }
@@ -46,11 +46,11 @@ pub(crate) struct Span(u64);
 
 /// State of a host that may come and go.
 #[derive(Debug, Default)]
-pub(crate) struct Stay {
+pub(crate) struct ElasticState {
     /// Whether it is not wanted now.
     pub(crate) asleep: bool,
     /// Its lifetime, if known.
-    pub(crate) life: Option<Life>,
+    pub(crate) life: Option<Lifetime>,
     /// Its last available time, or that of another host of its group since, if known.
     pub(crate) span: Option<Span>,
     /// Whether results of calls that may be needed lie there.
@@ -61,7 +61,7 @@ pub(crate) struct Stay {
     pub(crate) rests_until: Time,
 }
 
-impl Life {
+impl Lifetime {
     /// Whether a call with this estimated cost, if known, finishes before the end. A call that takes longer than half
     /// a lifetime goes to a host that is young enough; otherwise it would wait forever.
     pub(crate) fn has_time_for(self, now: Time, cost: Option<u64>) -> bool {

@@ -26,9 +26,9 @@ pub enum End {
     /// A call whose result it needs has ended without one.
     DependencyFailed(CallId),
     /// It needs more cores than any host can have.
-    TooWide(TooWide),
+    TooManyCores(TooManyCores),
     /// It needs more of some resource, or more time, than any host can have.
-    Unfit(Unfit),
+    NoFittingHost(NoFittingHost),
     /// Its arguments could not be assembled with the results that it needs: there is no memory.
     NotGathered(Arc<str>),
     /// A function waits for it, and no worker is left.
@@ -83,7 +83,7 @@ impl End {
             End::NoWorkers(_) | End::NoServer(..) => "NoWorkers",
             End::Cancelled => "Cancelled",
             End::Closed => "Closed",
-            End::TooWide(_) | End::Unfit(_) => "TooLarge",
+            End::TooManyCores(_) | End::NoFittingHost(_) => "TooLarge",
             End::NestedCallLimit(_) => "NestedCallLimit",
             End::NotGathered(_) | End::DependencyFailed(_) => "DependencyFailed",
             End::DeadlineExceeded(_) | End::RunLimit(_) => "DeadlineExceeded",
@@ -93,7 +93,7 @@ impl End {
 
 /// A call needs more cores than any of the hosts that may run it can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooWide {
+pub struct TooManyCores {
     /// The requested cores.
     pub cores: u32,
     /// The cores of the largest host.
@@ -102,9 +102,9 @@ pub struct TooWide {
     pub group: Option<Arc<str>>,
 }
 
-impl fmt::Display for TooWide {
+impl fmt::Display for TooManyCores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooWide { cores, most, group } = self;
+        let TooManyCores { cores, most, group } = self;
         write!(f, "the call asks for {cores} cores of one host, and the largest host ")?;
         if let Some(group) = group {
             write!(f, "of server \"{group}\" ")?;
@@ -115,7 +115,7 @@ impl fmt::Display for TooWide {
 
 /// No host that may run a call has all the resources that it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct NoFittingHost {
     /// The requested cores.
     pub cores: u32,
     /// The requested resources.
@@ -142,21 +142,21 @@ pub struct Site {
 /// Maximum number of host groups listed.
 const MOST_SITES: usize = 20;
 
-impl fmt::Display for Unfit {
+impl fmt::Display for NoFittingHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unfit { cores, resources, expected, there } = self;
-        let mut asked: Vec<String> = Vec::new();
+        let NoFittingHost { cores, resources, expected, there } = self;
+        let mut requested: Vec<String> = Vec::new();
         if *cores > 1 {
-            asked.push(format!("{cores} cores"));
+            requested.push(format!("{cores} cores"));
         }
         if !resources.is_empty() {
-            asked.push(resources.to_string());
+            requested.push(resources.to_string());
         }
         if let Some(expected) = expected {
-            asked.push(format!("{} s of time", seconds(*expected)));
+            requested.push(format!("{} s of time", seconds(*expected)));
         }
-        write!(f, "the call asks for {}, which no host has: ", listed(asked))?;
-        let told = |site: &Site| {
+        write!(f, "the call asks for {}, which no host has: ", listed(requested))?;
+        let describe = |site: &Site| {
             let mut has: Vec<String> = Vec::new();
             if let Some(number) = site.cores.filter(|_| *cores > 1) {
                 has.push(format!("workers for {number} cores"));
@@ -169,7 +169,7 @@ impl fmt::Display for Unfit {
             }
             format!("\"{}\" has {}", site.group, listed(has))
         };
-        let mut sites: Vec<String> = there.iter().take(MOST_SITES).map(told).collect();
+        let mut sites: Vec<String> = there.iter().take(MOST_SITES).map(describe).collect();
         if there.len() > MOST_SITES {
             sites.push(format!("{} more have no more", there.len() - MOST_SITES));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::elastic::Stay;
+use crate::elastic::ElasticState;
 use crate::end::Loss;
 use crate::ids::{FunctionId, Time};
 use crate::pace::{Flow, HostPace};
@@ -45,7 +45,7 @@ pub(crate) struct Host {
     /// How it is requested again after a loss.
     pub(crate) retry: HostRetry,
     /// How long it is to stay.
-    pub(crate) stay: Stay,
+    pub(crate) stay: ElasticState,
 }
 
 impl Host {

@@ -34,7 +34,7 @@ pub fn summarise_hosts(hosts: impl IntoIterator<Item = (String, String)>) -> Vec
     }
     let more: usize = groups.iter().skip(MOST_TOLD).map(|group| group.hosts).sum();
     groups.truncate(MOST_TOLD);
-    let mut lines: Vec<String> = groups.into_iter().map(told).collect();
+    let mut lines: Vec<String> = groups.into_iter().map(describe).collect();
     match more {
         0 => {}
         1 => lines.push("and one more host".to_owned()),
@@ -43,7 +43,7 @@ pub fn summarise_hosts(hosts: impl IntoIterator<Item = (String, String)>) -> Vec
     lines
 }
 
-fn told(group: Group) -> String {
+fn describe(group: Group) -> String {
     let Group { first, last, hosts, line } = group;
     if hosts == 1 {
         return line;
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn hosts_with_the_same_message_share_a_line() {
-        let told = lines(1..=300, |number| format!("is queued as job 7_{number} (Resources)"));
+        let describe = lines(1..=300, |number| format!("is queued as job 7_{number} (Resources)"));
         let expected = "hosts lab-1 ... lab-300 (300 hosts): is queued as job 7_1 (Resources)";
-        assert_eq!(told, [expected]);
-        let told = lines(1..=3, |number| match number {
+        assert_eq!(describe, [expected]);
+        let describe = lines(1..=3, |number| match number {
             2 => "is starting on n2 (job 7_2)".to_owned(),
             _ => format!("failed: lab-{number} did not answer"),
         });
@@ -87,17 +87,17 @@ mod tests {
             "hosts lab-1 ... lab-3 (2 hosts): failed: lab-1 did not answer",
             "host lab-2 is starting on n2 (job 7_2)",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(describe, expected);
         assert!(summarise_hosts([]).is_empty());
     }
 
     #[test]
     fn there_are_so_many_lines_and_no_more() {
-        let told = lines(1..=20, |number| format!("has trouble {number}"));
-        assert_eq!(told.len(), 20);
-        let told = lines(1..=21, |number| format!("has trouble {number}"));
-        assert_eq!(told[20..], ["and one more host"]);
-        let told = lines(1..=40, |number| format!("has trouble {}", number.min(25)));
-        assert_eq!(told[20..], ["and 20 more hosts"]);
+        let describe = lines(1..=20, |number| format!("has trouble {number}"));
+        assert_eq!(describe.len(), 20);
+        let describe = lines(1..=21, |number| format!("has trouble {number}"));
+        assert_eq!(describe[20..], ["and one more host"]);
+        let describe = lines(1..=40, |number| format!("has trouble {}", number.min(25)));
+        assert_eq!(describe[20..], ["and 20 more hosts"]);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::end::{End, Loss, TooWide, Unfit};
+use crate::end::{End, Loss, NoFittingHost, TooManyCores};
 use crate::ids::{BlobId, CallId, FunctionId, Owner, WorkerId};
 use crate::options::CallOptions;
 use crate::resources::Resources;
@@ -90,7 +90,7 @@ impl<T> Task<T> {
 
 /// Time that a call has occupied its worker, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Took {
+pub struct OccupiedTime {
     /// Run time of its function.
     pub ran: u64,
     /// Time from its arrival, before its arguments are received, until its function returned.
@@ -99,7 +99,7 @@ pub struct Took {
 
 /// State of a reserved worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ReservationState {
     /// Its process has not answered yet.
     Starting,
     /// It is ready.
@@ -278,10 +278,10 @@ pub enum Refusal {
     NoServer(Arc<str>, Arc<Loss>),
     /// It needs more cores than any host can have.
     #[error("{0}")]
-    TooWide(TooWide),
+    TooManyCores(TooManyCores),
     /// It needs more of some resource, or more time, than any host can have.
     #[error("{0}")]
-    Unfit(Unfit),
+    NoFittingHost(NoFittingHost),
     /// The call refers to data that was never shared or has been dropped.
     #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
     UnknownBlob(BlobId),

@@ -11,7 +11,7 @@
 //! with the actions that concern it.
 //!
 //! ```
-//! use gridrpc_core::{Action, Core, FunctionId, Settings, Task, Time, Took, WorkerId};
+//! use gridrpc_core::{Action, Core, FunctionId, OccupiedTime, Settings, Task, Time, WorkerId};
 //!
 //! let mut core = Core::new(Settings { workers: 1, ..Settings::default() });
 //! let mut actions = Vec::new();
@@ -20,7 +20,7 @@
 //! actions.clear();
 //! let call = core.submit(Time(2), Task::new(FunctionId(0), "payload"), &mut actions).unwrap();
 //! assert!(matches!(actions[..], [Action::Teach { .. }, Action::Send { .. }]));
-//! let took = Took { ran: 500, whole: 800 };
+//! let took = OccupiedTime { ran: 500, whole: 800 };
 //! let ended = core.replied(Time(3), WorkerId(0), call, took, &mut actions);
 //! assert_eq!(ended.unwrap(), ("payload", true));
 //! ```
@@ -51,15 +51,15 @@ mod workers;
 pub use crate::core::Core;
 pub use adaptive::Adaptive;
 pub use counters::{Activity, CallCounters};
-pub use end::{Cause, End, Loss, NestedCallLimit, Site, TimeLimit, TooWide, Unfit};
+pub use end::{Cause, End, Loss, NestedCallLimit, NoFittingHost, Site, TimeLimit, TooManyCores};
 pub use host::{HostRetry, HostStage, HostStatus};
 pub use host_summary::summarise_hosts;
 pub use ids::{BlobId, CallId, FunctionId, GroupId, Owner, Reservation, Time, WorkerId};
-pub use interface::{Action, Claim, Refusal, Settings, Standing, Task, Took};
+pub use interface::{Action, Claim, OccupiedTime, Refusal, ReservationState, Settings, Task};
 pub use options::CallOptions;
 pub use owners::Quota;
 pub use pace::HostPace;
 pub use policy::{Policy, View};
 pub use resources::{MEMORY, Resources};
-pub use timers::Due;
+pub use timers::DueTimer;
 pub use workers::UnexpectedReply;

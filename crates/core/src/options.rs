@@ -8,7 +8,7 @@ use crate::resources::Resources;
 /// Options of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallOptions {
-    /// Time after its submission at which it fails.
+    /// Time limit after its submission.
     pub deadline: Option<Duration>,
     /// How long its function may run on a worker of this machine. Time in the queue, or behind other calls of the
     /// worker, does not count. Not sent to hosts.
@@ -59,7 +59,7 @@ impl CallOptions {
 
     /// Whether the call needs more than the place of one worker.
     #[must_use]
-    pub fn is_wide(&self) -> bool {
+    pub fn is_multicore(&self) -> bool {
         self.cores > 1 || !self.resources.is_empty() || self.expected.is_some()
     }
 }

@@ -1,4 +1,4 @@
-//! Owners of calls: their limits, and the order in which they are served.
+//! Owners of calls: their limits and their order.
 //!
 //! Owners share the workers by *start-time fair queueing*: each owner's usage is the time that its calls have
 //! occupied workers, divided by its weight. Of the owners with queued calls, the one with the least usage goes first.
@@ -10,7 +10,7 @@ use crate::interface::Refusal;
 
 /// Minimum charge of a call, ns: calls of unknown functions alternate between owners.
 const LEAST: u64 = 1_000;
-/// Fractions of a nanosecond in which usage is counted, so that weights can divide it.
+/// Unit of usage, in fractions of a nanosecond, so that weights can divide it.
 const PARTS: u128 = 1_000;
 
 /// Limits of an owner.
@@ -143,10 +143,10 @@ impl Owners {
         self.all[owner.index()].running -= 1;
     }
 
-    /// Settles the call that was charged `charged` and has occupied its places for `kept` ns in total.
-    pub(crate) fn settle(&mut self, owner: Owner, charged: u64, kept: u64) {
+    /// Settles the call that was charged `charged` and has occupied its places for `occupied` ns in total.
+    pub(crate) fn settle(&mut self, owner: Owner, charged: u64, occupied: u64) {
         let state = &mut self.all[owner.index()];
         let share = |time: u64| u128::from(time) * PARTS / u128::from(state.quota.weight.max(1));
-        state.usage = (state.usage + share(kept)).saturating_sub(share(charged));
+        state.usage = (state.usage + share(occupied)).saturating_sub(share(charged));
     }
 }

@@ -5,7 +5,7 @@
 //! their expected time.
 
 use crate::ids::FunctionId;
-use crate::interface::Took;
+use crate::interface::OccupiedTime;
 
 /// Work that a worker may hold, ns. A round trip takes some 20 us: 4 % of it.
 pub(crate) const AHEAD: u64 = 500_000;
@@ -46,7 +46,7 @@ pub(crate) struct Load {
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Expected times by function number; `None` before the first reply.
-    expected: Vec<Option<Took>>,
+    expected: Vec<Option<OccupiedTime>>,
 }
 
 impl Pace {
@@ -71,7 +71,7 @@ impl Pace {
         self.expected(function).is_some_and(|took| took.ran <= BATCHED)
     }
 
-    fn expected(&self, function: FunctionId) -> Option<Took> {
+    fn expected(&self, function: FunctionId) -> Option<OccupiedTime> {
         self.expected.get(function.0 as usize).copied().flatten()
     }
 
@@ -83,14 +83,14 @@ impl Pace {
 
     /// Learns from a call. One slow call among thousands of fast ones, as after a page fault or a lost time slice,
     /// hardly counts; several in a row do.
-    pub(crate) fn learn(&mut self, function: FunctionId, took: Took) {
+    pub(crate) fn learn(&mut self, function: FunctionId, took: OccupiedTime) {
         let index = function.0 as usize;
         if index >= self.expected.len() {
             self.expected.resize(index + 1, None);
         }
-        let Took { ran, whole } = took;
+        let OccupiedTime { ran, whole } = took;
         let expected = self.expected[index].unwrap_or(took);
-        self.expected[index] = Some(Took {
+        self.expected[index] = Some(OccupiedTime {
             ran: drawn(expected.ran, ran, SURPRISE),
             whole: drawn(expected.whole, whole, LIGHT_SURPRISE),
         });
@@ -125,9 +125,9 @@ pub struct HostPace {
 
 impl HostPace {
     /// Learns from a call. `turnaround`: if a worker was free when it was sent.
-    pub fn learn(&mut self, function: FunctionId, took: Took, turnaround: Option<u64>) {
+    pub fn learn(&mut self, function: FunctionId, took: OccupiedTime, turnaround: Option<u64>) {
         let index = function.0 as usize;
-        let Took { ran, whole } = took;
+        let OccupiedTime { ran, whole } = took;
         // A worker's first call of a function may import modules for seconds, which is not the link's time.
         let link = |turnaround: u64| turnaround.saturating_sub(ran.max(whole));
         if index >= self.times.len() {
@@ -200,11 +200,11 @@ mod tests {
     use super::*;
 
     const F: FunctionId = FunctionId(3);
-    const SLOW: Took = Took { ran: 1_000_000_000, whole: 1_000_000_000 };
+    const SLOW: OccupiedTime = OccupiedTime { ran: 1_000_000_000, whole: 1_000_000_000 };
 
     fn fast() -> Pace {
         let mut pace = Pace::default();
-        (0..100).for_each(|_| pace.learn(F, Took { ran: 2_000, whole: 3_000 }));
+        (0..100).for_each(|_| pace.learn(F, OccupiedTime { ran: 2_000, whole: 3_000 }));
         pace
     }
 
@@ -227,8 +227,8 @@ mod tests {
         assert!(pace.cost(F) >= AHEAD, "{}", pace.cost(F));
     }
 
-    fn took(ran: u64) -> Took {
-        Took { ran, whole: ran }
+    fn took(ran: u64) -> OccupiedTime {
+        OccupiedTime { ran, whole: ran }
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
     fn the_first_import_of_a_module_does_not_make_the_link_longer() {
         let (ran, import, away) = (5_000_000, 3_000_000_000, 80_000_000);
         let mut pace = HostPace::default();
-        pace.learn(F, Took { ran, whole: import + ran }, Some(import + ran + away));
+        pace.learn(F, OccupiedTime { ran, whole: import + ran }, Some(import + ran + away));
         let mut warm = HostPace::default();
         warm.learn(F, took(ran), Some(ran + away));
         assert_eq!(pace.ahead(F, 8, away), warm.ahead(F, 8, away));
@@ -281,9 +281,9 @@ mod tests {
     fn calls_with_much_to_unpickle_are_not_light() {
         let mut pace = Pace::default();
         assert!(!pace.load(F).light, "unknown");
-        pace.learn(F, Took { ran: 100, whole: 300 });
+        pace.learn(F, OccupiedTime { ran: 100, whole: 300 });
         assert!(pace.load(F).light);
-        (0..20).for_each(|_| pace.learn(F, Took { ran: 100, whole: 9_000 }));
+        (0..20).for_each(|_| pace.learn(F, OccupiedTime { ran: 100, whole: 9_000 }));
         assert!(!pace.load(F).light && pace.cost(F) < 2_000);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::elastic::Life;
+use crate::elastic::Lifetime;
 use crate::ids::{FunctionId, Time, WorkerId};
 use crate::pace::Pace;
 use crate::workers::{Idle, Phase, Worker};
@@ -131,7 +131,7 @@ impl<T> View<'_, T> {
             return false;
         }
         let ahead = if self.ahead { host.ahead(function) } else { 0 };
-        let stays = |life: Life| life.has_time_for(self.now, self.pace.known_cost(function));
+        let stays = |life: Lifetime| life.has_time_for(self.now, self.pace.known_cost(function));
         worker.taken() < host.slots + ahead && host.stay.life.is_none_or(stays)
     }
 }

@@ -1,6 +1,6 @@
 //! Requests of calls beyond the place of one worker.
 
-use crate::end::{End, TooWide, Unfit};
+use crate::end::{End, NoFittingHost, TooManyCores};
 use crate::ids::{GroupId, ns};
 use crate::interface::{Refusal, Task};
 use crate::options::CallOptions;
@@ -25,23 +25,23 @@ impl ResourceRequest {
 
 /// Reason why a call can never find a place.
 #[derive(Clone, Debug)]
-pub(crate) enum Misfit {
-    TooWide(TooWide),
-    Unfit(Unfit),
+pub(crate) enum NeverRuns {
+    TooManyCores(TooManyCores),
+    NoFittingHost(NoFittingHost),
 }
 
-impl Misfit {
+impl NeverRuns {
     pub(crate) fn refusal(self) -> Refusal {
         match self {
-            Misfit::TooWide(why) => Refusal::TooWide(why),
-            Misfit::Unfit(why) => Refusal::Unfit(why),
+            NeverRuns::TooManyCores(why) => Refusal::TooManyCores(why),
+            NeverRuns::NoFittingHost(why) => Refusal::NoFittingHost(why),
         }
     }
 
     pub(crate) fn end(self) -> End {
         match self {
-            Misfit::TooWide(why) => End::TooWide(why),
-            Misfit::Unfit(why) => End::Unfit(why),
+            NeverRuns::TooManyCores(why) => End::TooManyCores(why),
+            NeverRuns::NoFittingHost(why) => End::NoFittingHost(why),
         }
     }
 }

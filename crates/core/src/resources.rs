@@ -45,11 +45,11 @@ impl Resources {
 impl fmt::Display for Resources {
     /// Formats the resources: `2 of "gpu" and 4 GB of memory`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |(name, amount): (&Arc<str>, u64)| match &**name {
+        let format_amounts = |(name, amount): (&Arc<str>, u64)| match &**name {
             MEMORY => format!("{} of memory", Bytes(amount)),
             name => format!("{amount} of {name:?}"),
         };
-        f.write_str(&listed(self.iter().map(told).collect()))
+        f.write_str(&listed(self.iter().map(format_amounts).collect()))
     }
 }
 
@@ -110,15 +110,15 @@ impl Available {
     }
 
     /// Whether the request fits when nothing is in use. `joined`: the host has reported its memory.
-    pub(crate) fn could_give(&self, asked: &Resources, joined: bool) -> bool {
-        asked.iter().all(|(name, amount)| match self.amounts.get(name) {
+    pub(crate) fn could_give(&self, requested: &Resources, joined: bool) -> bool {
+        requested.iter().all(|(name, amount)| match self.amounts.get(name) {
             None | Some(Amount { has: 0, .. }) => !joined && &**name == MEMORY,
             Some(there) => there.has >= amount,
         })
     }
 
     /// The amount lacking now, in thousandths of the request, with `claims` reserved for others; 0: nothing.
-    pub(crate) fn lacks(&self, asked: &Resources, claims: &Claims) -> u64 {
+    pub(crate) fn lacks(&self, requested: &Resources, claims: &Claims) -> u64 {
         let lacks = |(name, amount): (&Arc<str>, u64)| {
             let there = self.amounts.get(name).copied().unwrap_or_default();
             let claimed = claims.0.get(name).copied().unwrap_or(0);
@@ -126,28 +126,28 @@ impl Available {
             let missing = u128::from(amount.saturating_sub(free));
             (missing * 1000).div_ceil(u128::from(amount)) as u64
         };
-        asked.iter().map(lacks).sum()
+        requested.iter().map(lacks).sum()
     }
 
     /// Of `places` places, the number that can run a call with this request if all calls were like it.
-    pub(crate) fn share(&self, asked: &Resources, places: u64) -> u64 {
+    pub(crate) fn share(&self, requested: &Resources, places: u64) -> u64 {
         let share = |(name, amount): (&Arc<str>, u64)| {
             let has = self.amounts.get(name).map_or(0, |there| there.has);
             let part = u128::from(places) * u128::from(amount);
             part.div_ceil(u128::from(has.max(amount))) as u64
         };
-        asked.iter().map(share).max().unwrap_or(0)
+        requested.iter().map(share).max().unwrap_or(0)
     }
 
-    pub(crate) fn take(&mut self, asked: &Resources) {
-        for (name, amount) in asked.iter() {
+    pub(crate) fn take(&mut self, requested: &Resources) {
+        for (name, amount) in requested.iter() {
             let there = self.amounts.entry(Arc::clone(name)).or_default();
             there.used = there.used.saturating_add(amount);
         }
     }
 
-    pub(crate) fn give_back(&mut self, asked: &Resources) {
-        for (name, amount) in asked.iter() {
+    pub(crate) fn give_back(&mut self, requested: &Resources) {
+        for (name, amount) in requested.iter() {
             if let Some(there) = self.amounts.get_mut(name) {
                 debug_assert!(there.used >= amount, "{name} is given back twice");
                 there.used = there.used.saturating_sub(amount);
@@ -171,8 +171,8 @@ impl Available {
 pub(crate) struct Claims(BTreeMap<Arc<str>, u64>);
 
 impl Claims {
-    pub(crate) fn add(&mut self, asked: &Resources) {
-        for (name, amount) in asked.iter() {
+    pub(crate) fn add(&mut self, requested: &Resources) {
+        for (name, amount) in requested.iter() {
             let claimed = self.0.entry(Arc::clone(name)).or_default();
             *claimed = claimed.saturating_add(amount);
         }
@@ -195,13 +195,13 @@ mod tests {
 
     #[test]
     fn they_are_reported_in_words() {
-        let told = |amounts| some(amounts).to_string();
-        assert_eq!(told(&[]), "none");
-        assert_eq!(told(&[("gpu", 2), ("none", 0)]), "2 of \"gpu\"");
-        let three = told(&[("memory", 4_500_000_000), ("licence:matlab", 1), ("gpu", 1)]);
+        let format_amounts = |amounts| some(amounts).to_string();
+        assert_eq!(format_amounts(&[]), "none");
+        assert_eq!(format_amounts(&[("gpu", 2), ("none", 0)]), "2 of \"gpu\"");
+        let three = format_amounts(&[("memory", 4_500_000_000), ("licence:matlab", 1), ("gpu", 1)]);
         assert_eq!(three, "1 of \"gpu\", 1 of \"licence:matlab\" and 4.5 GB of memory");
-        assert_eq!(told(&[("memory", 999)]), "999 bytes of memory");
-        assert_eq!(told(&[("memory", u64::MAX)]), "18446744.073 TB of memory");
+        assert_eq!(format_amounts(&[("memory", 999)]), "999 bytes of memory");
+        assert_eq!(format_amounts(&[("memory", u64::MAX)]), "18446744.073 TB of memory");
     }
 
     #[test]

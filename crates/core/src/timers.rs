@@ -31,9 +31,9 @@ pub(crate) enum Timer {
 
 /// A due event from [`crate::Core::next_due`].
 #[derive(Debug)]
-pub struct Due(pub(crate) Timer);
+pub struct DueTimer(pub(crate) Timer);
 
-impl Due {
+impl DueTimer {
     /// Whether hosts may be given back. Report what they keep first ([`crate::Core::host_keeps`]).
     #[must_use]
     pub fn is_look(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::elastic::Stay;
+use crate::elastic::ElasticState;
 use crate::end::Loss;
 use crate::host::Host;
 use crate::ids::{CallId, FunctionId, GroupId, Owner, Reservation, Time, WorkerId};
@@ -36,7 +36,7 @@ pub(crate) enum Phase {
 
 /// An unanswered call that a worker has been sent.
 #[derive(Debug)]
-pub(crate) struct Sent<T> {
+pub(crate) struct SentCall<T> {
     pub(crate) call: CallId,
     /// Number of the call in this process, which begins calls in this order.
     pub(crate) serial: u64,
@@ -68,8 +68,8 @@ pub(crate) struct Worker<T> {
     pub(crate) phase: Phase,
     /// Number of processes that have held this place.
     pub(crate) generation: u64,
-    /// In the order in which it runs and answers them.
-    pub(crate) sent: VecDeque<Sent<T>>,
+    /// In the order of execution.
+    pub(crate) sent: VecDeque<SentCall<T>>,
     /// Number of calls at the front of `sent` that are done but not answered.
     pub(crate) finished: usize,
     /// Whether its progress is visible between its answers.
@@ -90,7 +90,7 @@ pub(crate) struct Worker<T> {
     pub(crate) held: usize,
     /// Expected time for the unfinished calls of `sent`, ns.
     pub(crate) cost: u64,
-    /// Earliest time at which the first of those may have started.
+    /// Earliest start time of the first of those.
     pub(crate) head_since: Time,
     /// Functions sent to it, by number: the version of the function; 0: none.
     pub(crate) taught: Vec<u32>,
@@ -248,7 +248,7 @@ impl<T> Worker<T> {
     }
 
     /// Removes the call that it answers next, if this is it; a host answers in any order.
-    pub(crate) fn answered(&mut self, now: Time, call: CallId) -> Option<Sent<T>> {
+    pub(crate) fn answered(&mut self, now: Time, call: CallId) -> Option<SentCall<T>> {
         if self.host.is_some() {
             let index = self.sent.iter().position(|sent| sent.call == call)?;
             let sent = self.sent.remove(index)?;
@@ -282,7 +282,7 @@ impl<T> Worker<T> {
     }
 
     /// Clears the state of the process that is gone. Returns the calls that it had been sent.
-    pub(crate) fn reset(&mut self) -> VecDeque<Sent<T>> {
+    pub(crate) fn reset(&mut self) -> VecDeque<SentCall<T>> {
         self.phase = Phase::Absent;
         self.generation += 1;
         self.sent_ever = 0;
@@ -410,11 +410,11 @@ impl<T> Worker<T> {
 }
 
 impl<T> Worker<T> {
-    pub fn stay(&self) -> Option<&Stay> {
+    pub fn stay(&self) -> Option<&ElasticState> {
         self.host.as_ref().map(|host| &host.stay)
     }
 
-    pub fn stay_mut(&mut self) -> Option<&mut Stay> {
+    pub fn stay_mut(&mut self) -> Option<&mut ElasticState> {
         self.host.as_mut().map(|host| &mut host.stay)
     }
 

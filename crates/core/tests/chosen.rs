@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use gridrpc_core::{
-    Action, CallId, CallOptions, Cause, Claim, Core, FunctionId, Loss, Policy, Settings, Task,
-    Time, Took, View, WorkerId,
+    Action, CallId, CallOptions, Cause, Claim, Core, FunctionId, Loss, OccupiedTime, Policy,
+    Settings, Task, Time, View, WorkerId,
 };
 
 const F: FunctionId = FunctionId(0);
@@ -55,17 +55,17 @@ impl Grid {
         let ids = (0..workers).map(WorkerId);
         ids.for_each(|id| grid.core.worker_ready(Time(0), id, &mut grid.out));
         let call = grid.submit();
-        let took = Took { ran: 1_000, whole: 1_000 };
+        let took = OccupiedTime { ran: 1_000, whole: 1_000 };
         grid.core.replied(Time(1), W0, call, took, &mut grid.out).unwrap();
         grid.out.clear();
         grid
     }
 
     fn submit(&mut self) -> CallId {
-        self.submit_wide(1)
+        self.submit_multicore(1)
     }
 
-    fn submit_wide(&mut self, cores: u32) -> CallId {
+    fn submit_multicore(&mut self, cores: u32) -> CallId {
         let task = Task {
             options: CallOptions { idempotent: true, cores, ..CallOptions::DEFAULT },
             ..Task::new(F, 0)
@@ -129,7 +129,7 @@ fn calls_that_have_waited_for_a_worker_are_given_to_others_when_it_is_ended() {
 #[test]
 fn places_that_are_held_for_a_worker_that_is_ended_are_not_at_work() {
     let mut grid = Grid::of(3);
-    let overdue = grid.submit_wide(2);
+    let overdue = grid.submit_multicore(2);
     assert!(grid.sent(overdue).is_some());
     grid.chosen.set(None);
     let waits = grid.submit();
@@ -146,32 +146,32 @@ fn held_up() -> (Grid, CallId, CallId) {
     grid.submit();
     grid.chosen.set(None);
     let first = grid.submit();
-    let wide = grid.submit_wide(2);
-    assert_eq!((grid.sent(first), grid.sent(wide)), (None, None));
-    (grid, first, wide)
+    let multicore = grid.submit_multicore(2);
+    assert_eq!((grid.sent(first), grid.sent(multicore)), (None, None));
+    (grid, first, multicore)
 }
 
 #[test]
 fn a_wide_call_is_sent_when_the_one_before_it_is_cancelled() {
-    let (mut grid, first, wide) = held_up();
+    let (mut grid, first, multicore) = held_up();
     grid.core.cancel(Time(1), first, &mut grid.out);
-    assert!(grid.sent(wide).is_some());
+    assert!(grid.sent(multicore).is_some());
     grid.core.check();
 }
 
 #[test]
 fn a_wide_call_is_sent_when_the_one_before_it_is_withdrawn() {
-    let (mut grid, first, wide) = held_up();
+    let (mut grid, first, multicore) = held_up();
     assert!(grid.core.withdraw(Time(1), first, &mut grid.out).is_some());
-    assert!(grid.sent(wide).is_some());
+    assert!(grid.sent(multicore).is_some());
     grid.core.check();
 }
 
 #[test]
 fn a_wide_call_is_sent_when_the_one_before_it_is_run_by_the_worker_that_waits_for_it() {
-    let (mut grid, first, wide) = held_up();
+    let (mut grid, first, multicore) = held_up();
     let claim = grid.core.claim(Time(1), first, W0, &mut grid.out);
     assert!(matches!(claim, Claim::Run(_)));
-    assert!(grid.sent(wide).is_some());
+    assert!(grid.sent(multicore).is_some());
     grid.core.check();
 }

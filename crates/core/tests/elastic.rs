@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use gridrpc_core::{
-    Action, CallId, CallOptions, Cause, Core, FunctionId, HostStage, Loss, Settings, Task, Time,
-    Took, WorkerId,
+    Action, CallId, CallOptions, Cause, Core, FunctionId, HostStage, Loss, OccupiedTime, Settings,
+    Task, Time, WorkerId,
 };
 
 const MS: u64 = 1_000_000;
@@ -16,7 +16,7 @@ const S: u64 = 1_000 * MS;
 /// What the functions take, by their numbers.
 const TIMES: [u64; 3] = [MS, 300 * MS, 8 * S];
 
-/// What is to happen.
+/// A future event.
 #[derive(Clone, Copy, Debug)]
 enum Due {
     Submit(u32),
@@ -27,7 +27,7 @@ enum Due {
     Leaves(WorkerId, u64),
 }
 
-struct World {
+struct Simulation {
     rng: fastrand::Rng,
     now: Time,
     core: Core<u32>,
@@ -51,8 +51,8 @@ struct World {
     most: usize,
 }
 
-impl World {
-    fn new(seed: u64, hosts: usize, least: usize, idle: u64) -> World {
+impl Simulation {
+    fn new(seed: u64, hosts: usize, least: usize, idle: u64) -> Simulation {
         let mut rng = fastrand::Rng::with_seed(seed);
         let slots = rng.u32(1..5);
         let settings = Settings {
@@ -64,7 +64,7 @@ impl World {
         let mut core = Core::new(settings);
         let ids: Vec<WorkerId> = (0..hosts as u32).map(WorkerId).collect();
         core.make_elastic(ids, least, idle);
-        let mut world = World {
+        let mut world = Simulation {
             now: Time(1),
             core,
             hosts,
@@ -190,7 +190,7 @@ impl World {
                 if !self.running.contains_key(&id) {
                     return;
                 }
-                let took = Took { ran: time, whole: time };
+                let took = OccupiedTime { ran: time, whole: time };
                 *self.running.get_mut(&id).unwrap() -= 1;
                 let answered = self.drive(|core, now, out| core.replied(now, id, call, took, out));
                 let (payload, live) = answered.expect("it was sent this call");
@@ -202,7 +202,7 @@ impl World {
     }
 
     fn leaves(&mut self, id: WorkerId, why: &str) {
-        // What it was to answer does not come.
+        // Its answers do not come.
         *self.lives.get_mut(&id).unwrap() += 1;
         self.lost += self.running.remove(&id).unwrap_or(0) as usize;
         let cause = Cause::Failed(why.to_owned());
@@ -241,7 +241,7 @@ fn every_call_ends_once_and_what_is_not_needed_is_given_back() {
         let mut rng = fastrand::Rng::with_seed(seed + 1_000_000);
         let (hosts, idle) = (rng.usize(1..7), rng.u64(0..40) * S);
         let least = rng.usize(0..=hosts);
-        let mut world = World::new(seed, hosts, least, idle);
+        let mut world = Simulation::new(seed, hosts, least, idle);
         world.fails = if rng.bool() && hosts > 1 { 0 } else { 40 };
         let calls = world.plan();
         for _ in 0..200_000 {
@@ -264,7 +264,7 @@ fn every_call_ends_once_and_what_is_not_needed_is_given_back() {
 
 #[test]
 fn nothing_is_requested_until_there_is_a_call_and_then_one_host() {
-    let mut world = World::new(7, 10, 0, 5 * S);
+    let mut world = Simulation::new(7, 10, 0, 5 * S);
     world.wall = None;
     assert_eq!((world.awake(), world.core.places()), (0, 0));
     assert!(world.core.knows_places() && world.core.next_tick().is_none());
@@ -278,7 +278,7 @@ fn nothing_is_requested_until_there_is_a_call_and_then_one_host() {
 #[test]
 fn many_long_calls_get_many_hosts_and_short_ones_do_not() {
     let most = |function, count| {
-        let mut world = World::new(3, 8, 1, 30 * S);
+        let mut world = Simulation::new(3, 8, 1, 30 * S);
         (world.wall, world.start) = (None, S);
         // The functions are known.
         world.at(60 * S, Due::Submit(function));
@@ -294,7 +294,7 @@ fn many_long_calls_get_many_hosts_and_short_ones_do_not() {
 #[test]
 fn no_call_is_cut_off_whose_time_is_known() {
     for seed in 0..50 {
-        let mut world = World::new(seed, 4, 2, 30 * S);
+        let mut world = Simulation::new(seed, 4, 2, 30 * S);
         world.wall = Some(60 * S);
         world.at(30 * S, Due::Submit(2));
         // The first one may be cut off: how long it takes is not known yet.
@@ -316,7 +316,7 @@ fn no_call_is_cut_off_whose_time_is_known() {
 #[test]
 fn no_call_is_cut_off_that_says_how_long_it_takes() {
     for seed in 0..100 {
-        let mut world = World::new(seed, 4, 2, 30 * S);
+        let mut world = Simulation::new(seed, 4, 2, 30 * S);
         world.wall = Some(60 * S);
         for _ in 0..100 {
             let (at, time) = (world.rng.u64(1..400 * S), world.rng.u64(1..57 * S));
@@ -339,11 +339,11 @@ fn a_call_that_asks_for_several_cores_gets_a_host() {
     core.make_elastic(vec![first, second], 0, 5 * S);
     core.open(Time(0), &mut out);
     assert_eq!(out, []);
-    let wide = Task {
+    let multicore = Task {
         options: CallOptions { cores: 4, ..CallOptions::DEFAULT },
         ..Task::new(FunctionId(0), 7)
     };
-    core.submit(Time(S), wide, &mut out).expect("taken");
+    core.submit(Time(S), multicore, &mut out).expect("taken");
     core.tick(Time(S), &mut out);
     assert_eq!(out, [Action::Start(first)]);
     core.host_joined(first, 4, &mut out);

@@ -7,18 +7,18 @@ use gridrpc_core::{
 
 const MOST: u32 = 4;
 
-struct Tried {
+struct Fixture {
     core: Core<&'static str>,
     now: Time,
 }
 
-impl Tried {
+impl Fixture {
     /// Workers that have been requested.
-    fn new(workers: u32) -> Tried {
+    fn new(workers: u32) -> Fixture {
         let settings = Settings { workers, max_failed_starts: MOST, ..Settings::default() };
         let mut core = Core::new(settings);
         assert_eq!(starts(|out| core.open(Time(0), out)).len(), workers as usize);
-        Tried { core, now: Time(0) }
+        Fixture { core, now: Time(0) }
     }
 
     fn ready(&mut self, worker: u32) {
@@ -45,9 +45,9 @@ impl Tried {
         out
     }
 
-    /// Lets time pass until the core is to be called. Returns how much, and what it then starts.
+    /// Lets time pass until the core is to be called. Returns the time, and the workers it then starts.
     fn pause(&mut self) -> (u64, Vec<WorkerId>) {
-        let Tried { core, now } = self;
+        let Fixture { core, now } = self;
         let next = core.next_tick().expect("something is to come");
         let pause = next.since(*now);
         *now = next;
@@ -69,7 +69,7 @@ fn starts(step: impl FnOnce(&mut Vec<Action<&'static str>>)) -> Vec<WorkerId> {
 
 #[test]
 fn a_worker_is_tried_again_after_growing_pauses_and_then_given_up() {
-    let mut tried = Tried::new(2);
+    let mut tried = Fixture::new(2);
     tried.ready(0);
     let mut last = 0;
     for _ in 1..MOST {
@@ -82,8 +82,11 @@ fn a_worker_is_tried_again_after_growing_pauses_and_then_given_up() {
     }
     assert_eq!(tried.lose(1), []);
     assert_eq!(tried.core.next_tick(), None, "it is not tried again");
-    let told = tried.core.too_few(2).expect("one is given up").to_string();
-    assert!(told.contains("worker 1") && told.contains("its node is gone"), "{told}");
+    let error_text = tried.core.too_few(2).expect("one is given up").to_string();
+    assert!(
+        error_text.contains("worker 1") && error_text.contains("its node is gone"),
+        "{error_text}"
+    );
     // The other one continues.
     assert_eq!((tried.core.too_few(1), tried.core.broken()), (None, None));
     let mut out = Vec::new();
@@ -93,7 +96,7 @@ fn a_worker_is_tried_again_after_growing_pauses_and_then_given_up() {
 
 #[test]
 fn a_start_that_succeeds_makes_up_for_those_that_failed() {
-    let mut tried = Tried::new(1);
+    let mut tried = Fixture::new(1);
     for _ in 0..3 {
         for _ in 1..MOST {
             tried.lose(0);
@@ -109,7 +112,7 @@ const EXIT: Cause = Cause::Exit(1);
 
 #[test]
 fn a_worker_that_worked_once_is_tried_for_as_long_as_the_system_is_short_of_something() {
-    let mut tried = Tried::new(1);
+    let mut tried = Fixture::new(1);
     tried.ready(0);
     assert_eq!(tried.lose_by(0, Some(1), EXIT), [Action::Start(WorkerId(0))]);
     let mut last = 0;
@@ -129,7 +132,7 @@ fn a_worker_that_worked_once_is_tried_for_as_long_as_the_system_is_short_of_some
 
 #[test]
 fn a_worker_that_worked_once_is_given_up_when_it_fails_for_long_by_itself() {
-    let mut tried = Tried::new(1);
+    let mut tried = Fixture::new(1);
     tried.ready(0);
     tried.lose_by(0, Some(1), EXIT);
     let mut tries = 1;
@@ -146,7 +149,7 @@ fn a_worker_that_worked_once_is_given_up_when_it_fails_for_long_by_itself() {
 
 #[test]
 fn a_call_that_no_worker_gets_to_begin_is_not_sent_for_ever() {
-    let mut tried = Tried::new(1);
+    let mut tried = Fixture::new(1);
     tried.ready(0);
     let mut out = Vec::new();
     for call in ["poison", "innocent"] {
@@ -170,7 +173,7 @@ fn a_call_that_no_worker_gets_to_begin_is_not_sent_for_ever() {
 
 #[test]
 fn workers_that_die_before_they_begin_a_call_are_replaced_after_growing_pauses() {
-    let mut tried = Tried::new(1);
+    let mut tried = Fixture::new(1);
     tried.ready(0);
     assert_eq!(tried.lose_by(0, Some(0), EXIT), [Action::Start(WorkerId(0))], "it may be chance");
     let mut last = 0;
@@ -188,7 +191,7 @@ fn workers_that_die_before_they_begin_a_call_are_replaced_after_growing_pauses()
 
 #[test]
 fn a_grid_is_broken_when_all_are_given_up_and_not_before() {
-    let mut tried = Tried::new(2);
+    let mut tried = Fixture::new(2);
     tried.core.submit(Time(0), Task::new(FunctionId(0), "call"), &mut Vec::new()).expect("taken");
     for _ in 1..MOST {
         tried.lose(0);
@@ -215,7 +218,7 @@ fn a_grid_is_broken_when_all_are_given_up_and_not_before() {
 
 #[test]
 fn more_workers_make_up_for_those_given_up() {
-    let mut tried = Tried::new(2);
+    let mut tried = Fixture::new(2);
     tried.ready(0);
     for _ in 1..MOST {
         tried.lose(1);
@@ -233,11 +236,11 @@ fn a_host_that_worked_once_is_given_up_when_it_stays_away_for_its_time() {
     const SECOND: u64 = 1_000_000_000;
     for (timeout, returns) in [(0, false), (1, false), (7, false), (7, true), (100, true)] {
         let settings = Settings { workers: 0, hosts: vec![1], ..Settings::default() };
-        let mut tried = Tried { core: Core::new(settings), now: Time(5) };
+        let mut tried = Fixture { core: Core::new(settings), now: Time(5) };
         tried.core.open(tried.now, &mut Vec::new());
         let retry = HostRetry { timeout: timeout * SECOND, ..HostRetry::STARTED };
         tried.core.set_retry(WorkerId(0), retry);
-        let join = |tried: &mut Tried| {
+        let join = |tried: &mut Fixture| {
             tried.core.host_joined(WorkerId(0), 1, &mut Vec::new());
             tried.core.host_has(tried.now, WorkerId(0), 1, 1, &mut Vec::new());
         };
@@ -276,7 +279,7 @@ fn a_host_that_only_has_to_be_connected_to_is_tried_sooner() {
         (HostRetry::STARTED, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000]),
     ] {
         let settings = Settings { workers: 0, hosts: vec![1], ..Settings::default() };
-        let mut tried = Tried { core: Core::new(settings), now: Time(5) };
+        let mut tried = Fixture { core: Core::new(settings), now: Time(5) };
         tried.core.open(tried.now, &mut Vec::new());
         tried.core.set_retry(WorkerId(0), retry);
         tried.core.host_joined(WorkerId(0), 1, &mut Vec::new());

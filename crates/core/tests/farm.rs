@@ -4,7 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 
-use gridrpc_core::{Action, CallId, Core, FunctionId, Settings, Task, Time, Took, WorkerId};
+use gridrpc_core::{
+    Action, CallId, Core, FunctionId, OccupiedTime, Settings, Task, Time, WorkerId,
+};
 
 const F: FunctionId = FunctionId(0);
 const MS: u64 = 1_000_000;
@@ -182,7 +184,7 @@ impl Farm {
                     under_way = if self.ordered { due.len() } else { under_way - 1 };
                     self.answered[index] += 1;
                     self.last[index] = now;
-                    let took = Took { ran, whole: ran };
+                    let took = OccupiedTime { ran, whole: ran };
                     self.core
                         .replied(Time(now), WorkerId(index as u32), call, took, &mut out)
                         .unwrap();

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use gridrpc_core::{
     Action, Adaptive, CallId, CallOptions, Cause, Claim, Core, End, FunctionId, GroupId, Loss,
-    MEMORY, Policy, Refusal, Reservation, Resources, Settings, Standing, Task, Time, Took,
-    WorkerId,
+    MEMORY, OccupiedTime, Policy, Refusal, Reservation, ReservationState, Resources, Settings,
+    Task, Time, WorkerId,
 };
 
-use crate::policies::{Anybody, InTurn};
+use crate::policies::{RandomPolicy, RoundRobin};
 
 /// What the client says to a host.
 #[derive(Debug)]
@@ -33,9 +33,9 @@ enum Down {
 #[derive(Debug)]
 enum Up {
     Workers(u32),
-    Reply(CallId, Took),
+    Reply(CallId, OccupiedTime),
     /// The result stays there.
-    Kept(CallId, Took),
+    Kept(CallId, OccupiedTime),
     Ended(CallId, End),
     Retracted(Vec<CallId>),
     Reserved(WorkerId),
@@ -45,7 +45,7 @@ enum Up {
     Missing(usize),
 }
 
-/// A host: what its agent knows, and what is on the way.
+/// A host: its agent's state, and messages in transit.
 #[derive(Default)]
 struct Host {
     up: bool,
@@ -69,7 +69,7 @@ struct Host {
 }
 
 /// What the caller knows of one call.
-struct Wanted {
+struct ExpectedCall {
     id: CallId,
     idempotent: bool,
     on: Option<Reservation>,
@@ -80,13 +80,13 @@ struct Wanted {
     /// How many it asks for; 1 if it is for a reserved worker.
     cores: u32,
     /// Graphics processors and memory that it asks for; none if it is for a reserved worker.
-    asked: [u64; 2],
+    requested: [u64; 2],
     /// Its number in the list of calls, for each call whose result it needs.
     needs: Vec<u32>,
     result: ResultAt,
     /// Its arguments lie on this host, in part, or come to it.
     near: Option<usize>,
-    /// Hosts from which they come.
+    /// Their source hosts.
     from: HashSet<usize>,
     /// It was requested again, as its result was lost with a host.
     repeated: bool,
@@ -100,7 +100,7 @@ enum ResultAt {
     Kept(usize),
 }
 
-struct World<P> {
+struct Simulation<P> {
     rng: fastrand::Rng,
     now: Time,
     core: Core<u32, P>,
@@ -112,7 +112,7 @@ struct World<P> {
     /// Processes of this machine: calls that each has.
     processes: HashMap<WorkerId, VecDeque<(CallId, u32)>>,
     starting: Vec<WorkerId>,
-    calls: Vec<Wanted>,
+    calls: Vec<ExpectedCall>,
     reserved: Vec<Reservation>,
     to_gather: Vec<(CallId, u32)>,
     /// Host groups, whether this machine belongs to each, and the hosts of each; this machine's is not among them.
@@ -130,8 +130,8 @@ fn resources([gpus, memory]: [u64; 2]) -> Resources {
     Resources::new([("gpu".into(), gpus), (MEMORY.into(), memory)])
 }
 
-impl<P: Policy> World<P> {
-    fn new(seed: u64, policy: impl FnOnce(&Settings) -> P) -> World<P> {
+impl<P: Policy> Simulation<P> {
+    fn new(seed: u64, policy: impl FnOnce(&Settings) -> P) -> Simulation<P> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let gpus_here = rng.u64(0..3);
         let settings = Settings {
@@ -146,7 +146,7 @@ impl<P: Policy> World<P> {
         };
         let hosts = settings.hosts.iter().map(|_| Host::default()).collect();
         let gpus = settings.hosts.iter().map(|_| rng.u64(0..4)).collect();
-        let mut world = World {
+        let mut world = Simulation {
             rng,
             now: Time(1),
             core: Core::with_policy(settings.clone(), policy(&settings)),
@@ -330,13 +330,13 @@ impl<P: Policy> World<P> {
             End::NestedCallLimit(_) => "nested call limit",
             End::Closed => "closed",
             End::DependencyFailed(_) => "dependency failed",
-            End::TooWide(_) => "too wide",
-            End::Unfit(_) => "unfit",
+            End::TooManyCores(_) => "too wide",
+            End::NoFittingHost(_) => "unfit",
             other => panic!("{other:?}"),
         });
     }
 
-    fn returned(&mut self, worker: WorkerId, call: CallId, took: Took) {
+    fn returned(&mut self, worker: WorkerId, call: CallId, took: OccupiedTime) {
         let (payload, live) =
             self.drive(|core, now, out| core.replied(now, worker, call, took, out)).expect("asked");
         let wanted = &mut self.calls[payload as usize];
@@ -350,7 +350,7 @@ impl<P: Policy> World<P> {
     }
 
     /// A host has answered a call and keeps its result.
-    fn kept(&mut self, index: usize, call: CallId, took: Took) {
+    fn held(&mut self, index: usize, call: CallId, took: OccupiedTime) {
         let host = self.id(index);
         let payload = self.core.payload(call).copied();
         self.returned(host, call, took);
@@ -398,12 +398,12 @@ impl<P: Policy> World<P> {
                 self.drive(|core, now, out| core.dependency_failed(now, id, failed, out));
                 continue;
             }
-            let kept = places.find_map(|(_, place)| match place {
+            let held = places.find_map(|(_, place)| match place {
                 ResultAt::Kept(host) => Some(host),
                 _ => None,
             });
             let bytes = self.rng.u64(0..1_000_000);
-            let place = kept.and_then(|at| self.core.place_of_arguments(id, self.id(at), bytes));
+            let place = held.and_then(|at| self.core.place_of_arguments(id, self.id(at), bytes));
             let reaches = |from: usize| place.is_some_and(|to| self.core.reach(self.id(from), to));
             let stays = |need: &u32| matches!(self.calls[*need as usize].result, ResultAt::Kept(from) if reaches(from));
             let to_fetch: Vec<u32> = needs.iter().copied().filter(|need| !stays(need)).collect();
@@ -421,7 +421,7 @@ impl<P: Policy> World<P> {
             self.calls[payload as usize].near = Some(host);
             let waits = self.drive(|core, now, out| core.gathered_near(now, id, at, bytes, out));
             assert!(waits, "nothing has happened since it was given this place");
-            let moved = kept != Some(host);
+            let moved = held != Some(host);
             self.count(if moved {
                 "sent where its arguments come"
             } else {
@@ -451,7 +451,7 @@ impl<P: Policy> World<P> {
             task.options.idempotent = true;
             task.options.group = call.group;
             task.options.cores = call.cores;
-            task.options.resources = resources(call.asked);
+            task.options.resources = resources(call.requested);
             (call.ended, call.repeated) = (false, true);
             let taken = self.drive(|core, now, out| core.submit(now, task, out));
             match taken {
@@ -468,7 +468,7 @@ impl<P: Policy> World<P> {
         task.options.deadline = (!self.needy && self.rng.u32(0..5) == 0)
             .then(|| Duration::from_nanos(self.rng.u64(1..2_000_000)));
         let ready = |of: &&Reservation| {
-            matches!(self.core.standing(**of), Standing::Ready | Standing::Starting)
+            matches!(self.core.standing(**of), ReservationState::Ready | ReservationState::Starting)
         };
         let needy = self.needy;
         let reserved = self.reserved.iter().filter(|of| !needy && ready(of));
@@ -479,16 +479,16 @@ impl<P: Policy> World<P> {
         task.options.group = if is_bound { self.some_group() } else { None };
         task.options.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
         task.options.cores = if !needy && self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
-        let mut asked = [0, 0];
+        let mut requested = [0, 0];
         if !needy && self.rng.u32(0..4) == 0 {
-            asked = [self.rng.u64(0..5), self.rng.u64(0..5)];
-            task.options.resources = resources(asked);
+            requested = [self.rng.u64(0..5), self.rng.u64(0..5)];
+            task.options.resources = resources(requested);
         }
         if self.rng.u32(0..10) == 0 {
             task.options.expected = Some(Duration::from_nanos(self.rng.u64(0..u64::MAX)));
         }
-        let (cores, asked) =
-            if task.options.on.is_some() { (1, [0, 0]) } else { (task.options.cores, asked) };
+        let (cores, requested) =
+            if task.options.on.is_some() { (1, [0, 0]) } else { (task.options.cores, requested) };
         let group = task.options.group.filter(|_| task.options.on.is_none());
         let (idempotent, on) =
             (task.options.idempotent && task.options.on.is_none(), task.options.on);
@@ -497,7 +497,8 @@ impl<P: Policy> World<P> {
         let mut needs: Vec<u32> = Vec::new();
         if needy {
             // Calls that may still have a result, so that one failure does not end all others.
-            let is_of_use = |call: &Wanted| !call.ended || matches!(call.result, ResultAt::Kept(_));
+            let is_of_use =
+                |call: &ExpectedCall| !call.ended || matches!(call.result, ResultAt::Kept(_));
             let from = self.calls.len().saturating_sub(8);
             let some = (from..self.calls.len()).filter(|call| is_of_use(&self.calls[*call]));
             let some: Vec<u32> = some.map(|call| call as u32).collect();
@@ -509,7 +510,7 @@ impl<P: Policy> World<P> {
             );
         }
         let after: Vec<CallId> = needs.iter().map(|need| self.calls[*need as usize].id).collect();
-        self.calls.push(Wanted {
+        self.calls.push(ExpectedCall {
             id,
             idempotent,
             on,
@@ -518,7 +519,7 @@ impl<P: Policy> World<P> {
             ended: false,
             function: task.function,
             cores,
-            asked,
+            requested,
             needs,
             result: ResultAt::Nowhere,
             near: None,
@@ -539,13 +540,13 @@ impl<P: Policy> World<P> {
                 self.calls.pop();
                 self.count("no server");
             }
-            Err(Refusal::TooWide(_)) => {
+            Err(Refusal::TooManyCores(_)) => {
                 assert!(cores > 1);
                 self.calls.pop();
                 self.count("too wide");
             }
-            Err(Refusal::Unfit(_)) => {
-                assert!(asked != [0, 0]);
+            Err(Refusal::NoFittingHost(_)) => {
+                assert!(requested != [0, 0]);
                 self.calls.pop();
                 self.count("unfit");
             }
@@ -600,10 +601,11 @@ impl<P: Policy> World<P> {
         self.core.host_offers(id, "some", &resources([gpus, memory]));
     }
 
-    /// What runs somewhere takes no more than there is.
+    /// Running calls fit the available resources.
     fn fits(&mut self, running: &[u32], has: [u64; 2]) {
-        let asked = running.iter().map(|payload| self.calls[*payload as usize].asked);
-        let taken = asked.fold([0, 0], |sum, asked| [sum[0] + asked[0], sum[1] + asked[1]]);
+        let requested = running.iter().map(|payload| self.calls[*payload as usize].requested);
+        let taken =
+            requested.fold([0, 0], |sum, requested| [sum[0] + requested[0], sum[1] + requested[1]]);
         assert!(taken[0] <= has[0] && taken[1] <= has[1], "{taken:?} of {has:?}");
         if taken != [0, 0] {
             self.count("with resources");
@@ -729,7 +731,7 @@ impl<P: Policy> World<P> {
                 self.drive(|core, now, out| core.host_has(now, id, ready, wanted, out));
             }
             Some(Up::Reply(call, took)) => self.returned(id, call, took),
-            Some(Up::Kept(call, took)) => self.kept(index, call, took),
+            Some(Up::Kept(call, took)) => self.held(index, call, took),
             Some(Up::Ended(call, end)) => {
                 let ended = self.drive(|core, now, out| core.host_ended(now, id, call, end, out));
                 ended.expect("it had the call");
@@ -750,7 +752,7 @@ impl<P: Policy> World<P> {
                 self.drive(|core, now, out| core.worker_ready(now, guest, out));
             }
             Some(Up::ReservedReply(guest, call)) => {
-                self.returned(guest, call, Took { ran: 1000, whole: 1000 });
+                self.returned(guest, call, OccupiedTime { ran: 1000, whole: 1000 });
             }
             Some(Up::ReservedLost(guest)) => {
                 self.drive(|core, now, out| core.worker_lost(now, guest, None, loss(9), out));
@@ -788,9 +790,9 @@ impl<P: Policy> World<P> {
             if self.rng.u32(0..20) == 0 {
                 host.way_up.push_back(Up::Ended(call, End::WorkerLost(loss(5).into())));
             } else if host.to_keep.remove(&call) {
-                host.way_up.push_back(Up::Kept(call, Took { ran, whole: ran }));
+                host.way_up.push_back(Up::Kept(call, OccupiedTime { ran, whole: ran }));
             } else {
-                host.way_up.push_back(Up::Reply(call, Took { ran, whole: ran }));
+                host.way_up.push_back(Up::Reply(call, OccupiedTime { ran, whole: ran }));
             }
         }
         let guests: Vec<WorkerId> = host.guests.keys().copied().collect();
@@ -816,7 +818,7 @@ impl<P: Policy> World<P> {
             let next = self.processes.get_mut(&id).and_then(VecDeque::pop_front);
             if let Some((call, payload)) = next {
                 self.calls[payload as usize].ran += 1;
-                self.returned(id, call, Took { ran: 1000, whole: 1000 });
+                self.returned(id, call, OccupiedTime { ran: 1000, whole: 1000 });
             }
         }
     }
@@ -833,7 +835,8 @@ impl<P: Policy> World<P> {
                 let group = if self.rng.bool() { self.some_group() } else { None };
                 let more = self.drive(|core, _, out| core.reserve(1, group, out));
                 for reservation in &more {
-                    let lost = matches!(self.core.standing(*reservation), Standing::Lost(_));
+                    let lost =
+                        matches!(self.core.standing(*reservation), ReservationState::Lost(_));
                     let home = self.core.home(reservation.worker);
                     match group {
                         Some(GroupId::HERE) => assert!(home.is_none()),
@@ -872,7 +875,8 @@ impl<P: Policy> World<P> {
         let by = self.id(index);
         let id = self.calls[self.rng.usize(..self.calls.len())].id;
         // What a running function calls asks for the place of one worker.
-        let is_own = |call: &Wanted| call.on.is_some() || call.cores > 1 || call.asked != [0, 0];
+        let is_own =
+            |call: &ExpectedCall| call.on.is_some() || call.cores > 1 || call.requested != [0, 0];
         if self.calls.iter().any(|call| call.id == id && is_own(call)) {
             return;
         }
@@ -922,7 +926,7 @@ impl<P: Policy> World<P> {
     }
 }
 
-/// Lets hosts do what they will.
+/// Runs the hosts until they are idle.
 fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
     let counts = run_all(seeds, false, policy);
     for what in [
@@ -948,7 +952,7 @@ fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
     }
 }
 
-/// How often what has happened.
+/// Event counts.
 fn run_all<P: Policy>(
     seeds: u64,
     needy: bool,
@@ -956,7 +960,7 @@ fn run_all<P: Policy>(
 ) -> HashMap<&'static str, u64> {
     let mut counts: HashMap<&'static str, u64> = HashMap::new();
     for seed in 0..seeds {
-        let mut world = World::new(seed, |settings| policy(seed, settings));
+        let mut world = Simulation::new(seed, |settings| policy(seed, settings));
         world.needy = needy;
         for _ in 0..300 {
             world.step();
@@ -986,12 +990,12 @@ fn every_call_ends_once_when_results_go_from_host_to_host() {
 
 #[test]
 fn every_call_ends_once_with_executors_in_turn() {
-    run(500, |_, _| InTurn::default());
+    run(500, |_, _| RoundRobin::default());
 }
 
 #[test]
 fn every_call_ends_once_whoever_is_chosen() {
-    run(500, |seed, _| Anybody::new(seed));
+    run(500, |seed, _| RandomPolicy::new(seed));
 }
 
 #[test]
@@ -1028,14 +1032,14 @@ fn hosts_that_never_come_are_given_up_and_told() {
     let mut now = Time(1);
     while core.broken().is_none() {
         assert!(now < Time(60_000_000_000), "it is tried forever");
-        let asked: Vec<WorkerId> = out
+        let requested: Vec<WorkerId> = out
             .drain(..)
             .filter_map(|action| match action {
                 Action::Start(id) => Some(id),
                 _ => None,
             })
             .collect();
-        for id in asked {
+        for id in requested {
             core.worker_lost(now, id, None, loss(id.0), &mut out);
             core.check();
         }
@@ -1046,7 +1050,11 @@ fn hosts_that_never_come_are_given_up_and_told() {
     }
     let ended = |action: &Action<u32>| matches!(action, Action::End { end: End::NoWorkers(_), .. });
     assert!(out.iter().any(ended), "{out:?}");
-    assert!(matches!(core.standing(guest), Standing::Lost(_)), "{:?}", core.standing(guest));
+    assert!(
+        matches!(core.standing(guest), ReservationState::Lost(_)),
+        "{:?}",
+        core.standing(guest)
+    );
     assert!(core.knows_places());
 }
 
@@ -1079,8 +1087,8 @@ fn hosts_that_join_and_start_no_worker_are_given_up_and_all_are_reported() {
     }
     let most = Settings::default().max_failed_starts;
     assert_eq!(started, [most, most, 1]);
-    let told = core.broken().expect("it is").to_string();
-    assert_eq!(told.lines().count(), 3, "{told}");
+    let error_text = core.broken().expect("it is").to_string();
+    assert_eq!(error_text.lines().count(), 3, "{error_text}");
     assert_eq!(core.absent_hosts().count(), 3);
 }
 
@@ -1096,7 +1104,7 @@ fn hosts_that_fail_soon_after_each_other_are_requested_again_together() {
     for (host, at) in [(0, 0), (2, 20), (1, 500), (3, 501)] {
         core.worker_lost(Time(at * MS), WorkerId(host), None, loss(host), &mut out);
     }
-    let mut asked = |at: u64| {
+    let mut requested = |at: u64| {
         let mut out = Vec::new();
         core.tick(Time(at * MS), &mut out);
         let started = out.iter().filter_map(|action| match action {
@@ -1105,12 +1113,12 @@ fn hosts_that_fail_soon_after_each_other_are_requested_again_together() {
         });
         started.collect::<Vec<u32>>()
     };
-    assert_eq!(asked(999), []);
-    let mut first = asked(1000);
+    assert_eq!(requested(999), []);
+    let mut first = requested(1000);
     first.sort_unstable();
     assert_eq!(first, [0, 1, 2]);
-    assert_eq!(asked(1500), []);
-    assert_eq!(asked(1501), [3]);
+    assert_eq!(requested(1500), []);
+    assert_eq!(requested(1501), [3]);
 }
 
 #[test]
@@ -1173,7 +1181,7 @@ fn sends(out: &[Action<u32>]) -> Vec<(u32, u32)> {
 #[test]
 fn calls_that_are_bound_hold_up_nobody_and_keep_their_place() {
     let (mut core, [first, second], mut out) = two_hosts();
-    let took = Took { ran: 10_000_000, whole: 10_000_000 };
+    let took = OccupiedTime { ran: 10_000_000, whole: 10_000_000 };
     let mut submit = |core: &mut Core<u32>, task| {
         core.submit(Time(2), task, &mut out).expect("taken");
         core.check();
@@ -1243,11 +1251,11 @@ fn calls_of_a_group_that_is_given_up_end_and_others_do_not() {
     assert_eq!(ended, [0, 3]);
     assert!(core.broken().is_none());
     assert_eq!(core.live(), 2);
-    assert!(matches!(core.standing(guest), Standing::Lost(_)));
+    assert!(matches!(core.standing(guest), ReservationState::Lost(_)));
     let refused = core.submit(now, bound(4, first), &mut out);
     assert!(matches!(refused, Err(Refusal::NoServer(..))), "{refused:?}");
     let guest = core.reserve(1, Some(first), &mut out)[0];
-    assert!(matches!(core.standing(guest), Standing::Lost(_)));
+    assert!(matches!(core.standing(guest), ReservationState::Lost(_)));
     // One that is reported later is known to be lost as well.
     let again = core.add_group("again", false, vec![WorkerId(0)]);
     assert!(matches!(core.submit(now, bound(5, again), &mut out), Err(Refusal::NoServer(..))));
@@ -1313,10 +1321,10 @@ fn a_call_that_waits_at_a_host_goes_to_the_worker_that_waits_for_it() {
     let (by, to) = (WorkerId(sent[&0]), WorkerId(sent[&1]));
     out.clear();
     assert_eq!(core.claim(Time(3), inner, by, &mut out), Claim::Wait);
-    let asked = out.iter().any(|action| {
+    let requested = out.iter().any(|action| {
         matches!(action, Action::Retract { host, calls } if *host == to && *calls == [inner])
     });
-    assert!(asked, "{out:?}");
+    assert!(requested, "{out:?}");
     out.clear();
     core.retracted(Time(4), to, &[inner], &mut out);
     let runs = out.iter().any(|action| {
@@ -1324,7 +1332,8 @@ fn a_call_that_waits_at_a_host_goes_to_the_worker_that_waits_for_it() {
     });
     assert!(runs, "{out:?}");
     assert_eq!(core.live(), 1);
-    core.replied(Time(5), by, outer, Took { ran: 1, whole: 1 }, &mut out).expect("it ran there");
+    core.replied(Time(5), by, outer, OccupiedTime { ran: 1, whole: 1 }, &mut out)
+        .expect("it ran there");
     core.check();
 }
 
@@ -1342,7 +1351,7 @@ fn a_small_and_a_large_host() -> (Core<u32>, Vec<Action<u32>>) {
     (core, out)
 }
 
-fn wide(payload: u32, cores: u32) -> Task<u32> {
+fn multicore(payload: u32, cores: u32) -> Task<u32> {
     Task {
         options: CallOptions { cores, ..CallOptions::DEFAULT },
         ..Task::new(FunctionId(0), payload)
@@ -1353,7 +1362,7 @@ fn wide(payload: u32, cores: u32) -> Task<u32> {
 fn answer_first(core: &mut Core<u32>, out: &mut Vec<Action<u32>>) -> Option<(u32, u32)> {
     let at = out.iter().position(|action| matches!(action, Action::Send { .. }))?;
     let Action::Send { worker, call, payload, .. } = out.remove(at) else { return None };
-    let took = Took { ran: 10_000_000, whole: 10_000_000 };
+    let took = OccupiedTime { ran: 10_000_000, whole: 10_000_000 };
     core.replied(Time(3), worker, call, took, out).expect("it has it");
     core.check();
     Some((payload, worker.0))
@@ -1363,11 +1372,11 @@ fn answer_first(core: &mut Core<u32>, out: &mut Vec<Action<u32>>) -> Option<(u32
 fn a_stream_of_small_calls_does_not_keep_a_wide_one_waiting() {
     let (mut core, mut out) = a_small_and_a_large_host();
     for payload in 0..6 {
-        core.submit(Time(2), wide(payload, 1), &mut out).expect("taken");
+        core.submit(Time(2), multicore(payload, 1), &mut out).expect("taken");
     }
-    core.submit(Time(2), wide(100, 4), &mut out).expect("taken");
+    core.submit(Time(2), multicore(100, 4), &mut out).expect("taken");
     for payload in 6..40 {
-        core.submit(Time(2), wide(payload, 1), &mut out).expect("taken");
+        core.submit(Time(2), multicore(payload, 1), &mut out).expect("taken");
         core.check();
     }
     let mut order = Vec::new();
@@ -1385,9 +1394,9 @@ fn a_stream_of_small_calls_does_not_keep_a_wide_one_waiting() {
 #[test]
 fn a_wide_call_keeps_its_places_while_it_runs() {
     let (mut core, mut out) = a_small_and_a_large_host();
-    core.submit(Time(2), wide(0, 3), &mut out).expect("taken");
+    core.submit(Time(2), multicore(0, 3), &mut out).expect("taken");
     for payload in 1..9 {
-        core.submit(Time(2), wide(payload, 1), &mut out).expect("taken");
+        core.submit(Time(2), multicore(payload, 1), &mut out).expect("taken");
     }
     assert_eq!(sends(&out).iter().filter(|(_, host)| *host == 1).count(), 2, "{out:?}");
     assert_eq!(sends(&out).iter().filter(|(_, host)| *host == 0).count(), 2, "{out:?}");
@@ -1397,12 +1406,12 @@ fn a_wide_call_keeps_its_places_while_it_runs() {
 #[test]
 fn calls_before_a_wide_one_are_sent_before_it() {
     let (mut core, mut out) = a_small_and_a_large_host();
-    core.submit(Time(2), wide(0, 4), &mut out).expect("taken");
-    core.submit(Time(2), wide(1, 2), &mut out).expect("taken");
-    core.submit(Time(2), wide(2, 4), &mut out).expect("taken");
-    let first = with(wide(3, 4), |options| options.priority = 1);
+    core.submit(Time(2), multicore(0, 4), &mut out).expect("taken");
+    core.submit(Time(2), multicore(1, 2), &mut out).expect("taken");
+    core.submit(Time(2), multicore(2, 4), &mut out).expect("taken");
+    let first = with(multicore(3, 4), |options| options.priority = 1);
     core.submit(Time(2), first, &mut out).expect("taken");
-    core.submit(Time(2), wide(4, 1), &mut out).expect("taken");
+    core.submit(Time(2), multicore(4, 1), &mut out).expect("taken");
     assert_eq!(sends(&out), [(0, 1), (1, 0)]);
     assert_eq!(answer_first(&mut core, &mut out), Some((0, 1)));
     assert_eq!(sends(&out), [(1, 0), (3, 1)]);
@@ -1417,23 +1426,24 @@ fn calls_before_a_wide_one_are_sent_before_it() {
 fn processors_of_workers_count_for_wide_calls() {
     let (mut core, mut out) = a_small_and_a_large_host();
     core.host_has_cores(WorkerId(0), 4);
-    core.submit(Time(2), wide(0, 8), &mut out).expect("taken");
-    core.submit(Time(2), wide(1, 5), &mut out).expect("taken");
+    core.submit(Time(2), multicore(0, 8), &mut out).expect("taken");
+    core.submit(Time(2), multicore(1, 5), &mut out).expect("taken");
     assert_eq!(sends(&out), [(0, 0)]);
-    let refused = core.submit(Time(2), wide(2, 9), &mut out);
-    let Err(Refusal::TooWide(why)) = refused else { panic!("{refused:?}") };
+    let refused = core.submit(Time(2), multicore(2, 9), &mut out);
+    let Err(Refusal::TooManyCores(why)) = refused else { panic!("{refused:?}") };
     assert_eq!((why.cores, why.most), (9, 8));
-    let told = "the call asks for 9 cores of one host, and the largest host has workers for 8";
-    assert_eq!(why.to_string(), told);
+    let error_text =
+        "the call asks for 9 cores of one host, and the largest host has workers for 8";
+    assert_eq!(why.to_string(), error_text);
     core.check();
 }
 
 #[test]
 fn a_wide_call_ends_when_the_host_that_was_large_enough_is_given_up() {
     let (mut core, mut out) = a_small_and_a_large_host();
-    core.submit(Time(2), wide(0, 4), &mut out).expect("taken");
-    core.submit(Time(2), wide(1, 3), &mut out).expect("taken");
-    core.submit(Time(2), wide(2, 2), &mut out).expect("taken");
+    core.submit(Time(2), multicore(0, 4), &mut out).expect("taken");
+    core.submit(Time(2), multicore(1, 3), &mut out).expect("taken");
+    core.submit(Time(2), multicore(2, 2), &mut out).expect("taken");
     core.host_has(Time(3), WorkerId(1), 4, 2, &mut out);
     core.check();
     core.host_has(Time(3), WorkerId(1), 2, 2, &mut out);
@@ -1441,7 +1451,9 @@ fn a_wide_call_ends_when_the_host_that_was_large_enough_is_given_up() {
     let ended: Vec<u32> = out
         .iter()
         .filter_map(|action| match action {
-            Action::End { payload, end: End::TooWide(why), .. } if why.most == 2 => Some(*payload),
+            Action::End { payload, end: End::TooManyCores(why), .. } if why.most == 2 => {
+                Some(*payload)
+            }
             _ => None,
         })
         .collect();

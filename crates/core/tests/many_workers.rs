@@ -1,7 +1,8 @@
-//! What is done for one worker, or for what is due, and not for all.
+//! Work per worker and per due timer, independent of the number of workers.
 
 use gridrpc_core::{
-    Action, CallOptions, Cause, Core, FunctionId, Loss, Settings, Task, Time, Took, WorkerId,
+    Action, CallOptions, Cause, Core, FunctionId, Loss, OccupiedTime, Settings, Task, Time,
+    WorkerId,
 };
 
 const F: FunctionId = FunctionId(0);
@@ -24,26 +25,26 @@ fn task(payload: u32) -> Task<u32> {
 fn submit(core: &mut Core<u32>, now: Time) -> (Option<WorkerId>, Option<WorkerId>) {
     let mut out = Vec::new();
     core.submit(now, task(1), &mut out).unwrap();
-    let (mut told, mut sent) = (None, None);
+    let (mut error_text, mut sent) = (None, None);
     for action in out {
         match action {
-            Action::Teach { worker, .. } => told = Some(worker),
+            Action::Teach { worker, .. } => error_text = Some(worker),
             Action::Send { worker, call, .. } => {
                 sent = Some(worker);
-                let took = Took { ran: 10 * MS, whole: 10 * MS };
+                let took = OccupiedTime { ran: 10 * MS, whole: 10 * MS };
                 core.replied(now, worker, call, took, &mut Vec::new()).unwrap();
             }
             _ => {}
         }
     }
-    (told, sent)
+    (error_text, sent)
 }
 
 #[test]
 fn a_number_that_means_another_function_is_reported_again_to_who_knew_the_old_one() {
     let mut core = grid(3);
-    let (told, sent) = submit(&mut core, Time(1));
-    assert_eq!(told, sent);
+    let (error_text, sent) = submit(&mut core, Time(1));
+    assert_eq!(error_text, sent);
     assert_eq!(submit(&mut core, Time(2)), (None, sent), "once is enough");
     core.replace_function(F);
     assert_eq!(submit(&mut core, Time(3)), (sent, sent));
@@ -80,7 +81,7 @@ fn workers_that_are_lost_while_idle_leave_the_others_in_their_order() {
 fn of_many_workers_only_those_that_are_due_are_looked_at() {
     let mut core = grid(100);
     let mut out = Vec::new();
-    let took = Took { ran: 1000, whole: 1000 };
+    let took = OccupiedTime { ran: 1000, whole: 1000 };
     for _ in 0..50 {
         let call = core.submit(Time(1), task(1), &mut out).unwrap();
         let to = out.iter().find_map(|action| match action {

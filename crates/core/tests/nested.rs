@@ -5,8 +5,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use gridrpc_core::{
-    Action, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss, Settings, Task, Time, Took,
-    WorkerId,
+    Action, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss, OccupiedTime, Settings,
+    Task, Time, WorkerId,
 };
 
 /// A function: what remains of it.
@@ -40,7 +40,7 @@ struct Executor {
 }
 
 #[derive(Debug)]
-struct Known {
+struct ExpectedCall {
     id: CallId,
     depth: u32,
     group: Option<GroupId>,
@@ -49,14 +49,14 @@ struct Known {
     ended: bool,
 }
 
-struct World {
+struct Simulation {
     rng: fastrand::Rng,
     now: Time,
     core: Core<u32>,
     settings: Settings,
     executors: Vec<Executor>,
     groups: Vec<Option<GroupId>>,
-    calls: Vec<Known>,
+    calls: Vec<ExpectedCall>,
     counts: HashMap<&'static str, u64>,
     most_relief: usize,
     dies: bool,
@@ -65,8 +65,8 @@ struct World {
     acts: bool,
 }
 
-impl World {
-    fn new(seed: u64, max_relief: usize) -> World {
+impl Simulation {
+    fn new(seed: u64, max_relief: usize) -> Simulation {
         let mut rng = fastrand::Rng::with_seed(seed);
         let settings = Settings {
             workers: rng.u32(0..3),
@@ -84,7 +84,7 @@ impl World {
         groups.extend(hosts.iter().map(|host| Some(core.add_group("one", false, vec![*host]))));
         groups.push(Some(core.add_group("all", false, hosts)));
         let dies = rng.u32(0..4) == 0;
-        let mut world = World {
+        let mut world = Simulation {
             rng,
             now: Time(1),
             core,
@@ -253,7 +253,7 @@ impl World {
         let mut out = Vec::new();
         self.now = self.now + 1000;
         let id = self.core.submit(self.now, task, &mut out).expect("it is taken");
-        self.calls.push(Known { id, depth, group, root, ended: false });
+        self.calls.push(ExpectedCall { id, depth, group, root, ended: false });
         self.perform_all(out);
         payload
     }
@@ -325,7 +325,7 @@ impl World {
         } else {
             let frame = process.stack.pop().expect("checked");
             if process.stack.is_empty() {
-                let took = Took { ran: 1000, whole: 1000 };
+                let took = OccupiedTime { ran: 1000, whole: 1000 };
                 let call = self.calls[frame.call as usize].id;
                 let answered = self.drive(|core, now, out| core.replied(now, id, call, took, out));
                 let (_, live) = answered.expect("it runs this call");
@@ -361,7 +361,7 @@ fn new_frame(rng: &mut fastrand::Rng, call: u32, depth: u32) -> Frame {
 fn run(seeds: std::ops::Range<u64>, max_relief: usize) -> HashMap<&'static str, u64> {
     let mut totals = HashMap::new();
     for seed in seeds {
-        let mut world = World::new(seed, max_relief);
+        let mut world = Simulation::new(seed, max_relief);
         for _ in 0..world.rng.u32(1..8) {
             let depth = world.rng.u32(0..6);
             world.submit(depth, None);

@@ -5,14 +5,14 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use fastrand::Rng;
 use gridrpc_core::{
-    Action, CallId, CallOptions, Core, End, FunctionId, GroupId, Owner, Quota, Refusal, Settings,
-    Task, Time, Took, WorkerId,
+    Action, CallId, CallOptions, Core, End, FunctionId, GroupId, OccupiedTime, Owner, Quota,
+    Refusal, Settings, Task, Time, WorkerId,
 };
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
-/// An owner, and what has become of its calls.
+/// An owner, and the outcomes of its calls.
 struct Client {
     owner: Owner,
     quota: Quota,
@@ -23,17 +23,17 @@ struct Client {
     wants: usize,
     alive: HashSet<CallId>,
     /// Time that workers have spent on its calls, ns.
-    kept: u64,
+    held: u64,
     ended: u64,
 }
 
 /// A grid whose workers run one call after the other.
-struct World {
+struct Simulation {
     core: Core<usize>,
     now: Time,
     rng: Rng,
     clients: Vec<Client>,
-    /// What each worker has been sent, and when it is done with the first of these.
+    /// Calls sent to each worker, and the end of the first.
     sent: Vec<Vec<(CallId, usize)>>,
     done: BinaryHeap<Reverse<(u64, u32)>>,
     /// Who has made each call that was ever taken and has not ended.
@@ -41,8 +41,8 @@ struct World {
     steps: u64,
 }
 
-impl World {
-    fn new(seed: u64, workers: u32, quotas: &[Quota]) -> World {
+impl Simulation {
+    fn new(seed: u64, workers: u32, quotas: &[Quota]) -> Simulation {
         let mut rng = Rng::with_seed(seed);
         let mut core =
             Core::new(Settings { workers, cores: workers as usize, ..Settings::default() });
@@ -58,14 +58,14 @@ impl World {
                 takes: (least, least * rng.u64(1..4) + 1),
                 wants: 4 * workers as usize + rng.usize(..20),
                 alive: HashSet::new(),
-                kept: 0,
+                held: 0,
                 ended: 0,
             }
         });
         let clients = clients.collect();
         let sent = vec![Vec::new(); workers as usize];
         let (done, by_call) = (BinaryHeap::new(), HashMap::new());
-        World { core, now: Time(0), rng, clients, sent, done, by_call, steps: 0 }
+        Simulation { core, now: Time(0), rng, clients, sent, done, by_call, steps: 0 }
     }
 
     /// Submits calls of a client until it has as many as it wants, or may have.
@@ -126,7 +126,7 @@ impl World {
         let Some((_, index)) = self.sent[worker as usize].first() else { return };
         let (least, most) = self.clients[*index].takes;
         let takes = self.rng.u64(least..=most);
-        self.clients[*index].kept += takes;
+        self.clients[*index].held += takes;
         self.done.push(Reverse((self.now.0 + takes, worker)));
     }
 
@@ -146,7 +146,7 @@ impl World {
         // About as long as it was; the core hears it from workers.
         let ran = (least + most) / 2;
         let mut out = Vec::new();
-        let took = Took { ran, whole: ran };
+        let took = OccupiedTime { ran, whole: ran };
         let (_, alive) =
             self.core.replied(self.now, WorkerId(worker), call, took, &mut out).unwrap();
         assert_eq!(alive, self.clients[index].alive.contains(&call));
@@ -182,8 +182,8 @@ impl World {
 }
 
 /// What each client got of the workers for its weight, relative to the mean of all.
-fn shares(world: &World) -> Vec<f64> {
-    let each = |client: &Client| client.kept as f64 / f64::from(client.quota.weight);
+fn shares(world: &Simulation) -> Vec<f64> {
+    let each = |client: &Client| client.held as f64 / f64::from(client.quota.weight);
     let mean = world.clients.iter().map(each).sum::<f64>() / world.clients.len() as f64;
     world.clients.iter().map(|client| each(client) / mean).collect()
 }
@@ -194,7 +194,7 @@ fn owners_with_enough_to_do_share_the_workers_by_weight() {
         let mut rng = Rng::with_seed(seed);
         let quotas: Vec<Quota> =
             (0..owners).map(|_| Quota { weight: rng.u32(1..5), ..Quota::NONE }).collect();
-        let mut world = World::new(seed, rng.u32(2..9), &quotas);
+        let mut world = Simulation::new(seed, rng.u32(2..9), &quotas);
         world.run(250_000);
         for share in shares(&world) {
             assert!((0.95..1.05).contains(&share), "{owners} owners: {:?}", shares(&world));
@@ -214,7 +214,7 @@ fn no_owner_has_more_than_its_quota_and_workers_have_enough_to_do() {
                 alive: rng.usize(1..60),
             })
             .collect();
-        let mut world = World::new(seed, workers, &quotas);
+        let mut world = Simulation::new(seed, workers, &quotas);
         world.run(10_000);
         let most: usize = quotas.iter().map(|quota| quota.running.min(quota.alive)).sum();
         let busy = world.sent.iter().filter(|sent| !sent.is_empty()).count();
@@ -225,7 +225,7 @@ fn no_owner_has_more_than_its_quota_and_workers_have_enough_to_do() {
 #[test]
 fn the_end_of_an_owner_leaves_the_others_their_calls() {
     for seed in 0..20 {
-        let mut world = World::new(seed, 3, &[Quota::NONE; 4]);
+        let mut world = Simulation::new(seed, 3, &[Quota::NONE; 4]);
         world.run(2_000);
         let gone = world.rng.usize(..4);
         let others: Vec<usize> = (0..4).filter(|index| *index != gone).collect();
@@ -257,11 +257,11 @@ fn the_end_of_an_owner_leaves_the_others_their_calls() {
 
 #[test]
 fn who_comes_back_does_not_make_up_for_the_time_away() {
-    let mut world = World::new(7, 4, &[Quota::NONE; 2]);
+    let mut world = Simulation::new(7, 4, &[Quota::NONE; 2]);
     let wants = std::mem::replace(&mut world.clients[1].wants, 0);
     world.run(20_000);
     world.clients[1].wants = wants;
-    world.clients.iter_mut().for_each(|client| client.kept = 0);
+    world.clients.iter_mut().for_each(|client| client.held = 0);
     world.run(20_000);
     assert!(shares(&world).iter().all(|share| (0.9..1.1).contains(share)), "{:?}", shares(&world));
 }
@@ -296,7 +296,7 @@ fn calls_of_one_owner_go_by_priority_whatever_others_have() {
     let mut now = Time(1);
     while let Some(call) = running {
         now = Time(now.0 + 100 * MS);
-        let (mut out, took) = (Vec::new(), Took { ran: 100 * MS, whole: 100 * MS });
+        let (mut out, took) = (Vec::new(), OccupiedTime { ran: 100 * MS, whole: 100 * MS });
         core.replied(now, WorkerId(0), call, took, &mut out).unwrap();
         running = note(out, &mut order);
         core.check();

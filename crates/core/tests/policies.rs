@@ -4,7 +4,7 @@ use gridrpc_core::{FunctionId, Policy, View, WorkerId};
 
 /// One executor after the other, by number, whoever can take the call; nobody continues with the next.
 #[derive(Debug, Default)]
-pub struct InTurn {
+pub struct RoundRobin {
     last: usize,
 }
 
@@ -12,7 +12,7 @@ fn all<T>(view: &View<'_, T>) -> impl Iterator<Item = WorkerId> + use<T> {
     (0..view.executors() as u32).map(WorkerId)
 }
 
-impl Policy for InTurn {
+impl Policy for RoundRobin {
     fn choose<T>(&mut self, view: &View<'_, T>, function: FunctionId) -> Option<WorkerId> {
         let last = self.last as u32;
         let behind = all(view).filter(|id| id.0 > last);
@@ -29,20 +29,20 @@ impl Policy for InTurn {
 
 /// Anybody who can take the call, or nobody while that is allowed.
 #[derive(Debug)]
-pub struct Anybody {
+pub struct RandomPolicy {
     rng: fastrand::Rng,
 }
 
 /// Calls that it has wait at most.
 const WAITING: usize = 3;
 
-impl Anybody {
-    pub fn new(seed: u64) -> Anybody {
-        Anybody { rng: fastrand::Rng::with_seed(seed) }
+impl RandomPolicy {
+    pub fn new(seed: u64) -> RandomPolicy {
+        RandomPolicy { rng: fastrand::Rng::with_seed(seed) }
     }
 }
 
-impl Policy for Anybody {
+impl Policy for RandomPolicy {
     fn choose<T>(&mut self, view: &View<'_, T>, function: FunctionId) -> Option<WorkerId> {
         if view.busy() > 0 && view.queued() <= WAITING && self.rng.bool() {
             return None;

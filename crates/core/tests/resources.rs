@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gridrpc_core::{
-    Action, CallId, CallOptions, Cause, Core, End, FunctionId, Loss, MEMORY, Refusal, Resources,
-    Settings, Task, Time, Took, WorkerId,
+    Action, CallId, CallOptions, Cause, Core, End, FunctionId, Loss, MEMORY, OccupiedTime, Refusal,
+    Resources, Settings, Task, Time, WorkerId,
 };
 
 const S: u64 = 1_000_000_000;
@@ -38,7 +38,7 @@ fn call(payload: u32, amounts: &[(&str, u64)]) -> Task<u32> {
     }
 }
 
-/// Submits it; returns what was sent then, and to whom.
+/// Submits it; returns the calls sent, with their workers.
 fn submit(core: &mut Core<u32>, task: Task<u32>) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
     core.submit(Time(1), task, &mut out).expect("taken");
@@ -54,10 +54,10 @@ fn sends(out: &[Action<u32>]) -> Vec<(u32, u32)> {
     out.iter().filter_map(send).collect()
 }
 
-/// What is sent when this call is answered.
+/// Calls sent when this call ends.
 fn answer(core: &mut Core<u32>, host: u32, call: CallId) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
-    let took = Took { ran: S, whole: S };
+    let took = OccupiedTime { ran: S, whole: S };
     core.replied(Time(2), WorkerId(host), call, took, &mut out).expect("it has it");
     core.check();
     sends(&out)
@@ -125,12 +125,12 @@ fn many_wait_and_all_that_fit_are_sent_when_a_host_comes() {
 fn what_is_taken_is_free_again_however_the_call_ends() {
     let mut core = hosts(&[(4, some(&[("gpu", 3), (MEMORY, 4 * GB)]))]);
     let mut out = Vec::new();
-    let asked = [("gpu", 1), (MEMORY, GB)];
+    let requested = [("gpu", 1), (MEMORY, GB)];
     for payload in 0..3 {
-        submit(&mut core, call(payload, &asked));
+        submit(&mut core, call(payload, &requested));
     }
     assert_eq!(core.resources_in_use(), some(&[("gpu", 3), (MEMORY, 3 * GB)]));
-    let took = Took { ran: S, whole: S };
+    let took = OccupiedTime { ran: S, whole: S };
     core.raised(Time(2), WorkerId(0), id(0), took, &mut out).expect("it has it");
     core.check();
     assert_eq!(core.resources_in_use(), some(&[("gpu", 2), (MEMORY, 2 * GB)]));
@@ -138,7 +138,7 @@ fn what_is_taken_is_free_again_however_the_call_ends() {
     core.cancel(Time(2), id(1), &mut out);
     assert_eq!(core.resources_in_use(), some(&[("gpu", 2), (MEMORY, 2 * GB)]));
     core.host_ended(Time(3), WorkerId(0), id(1), End::Cancelled, &mut out).expect("it has it");
-    assert_eq!(core.resources_in_use(), some(&asked));
+    assert_eq!(core.resources_in_use(), some(&requested));
     core.worker_lost(Time(4), WorkerId(0), None, loss(), &mut out);
     core.check();
     assert!(core.resources_in_use().is_empty());
@@ -149,7 +149,7 @@ fn what_no_host_has_is_refused_and_told() {
     let mut core =
         hosts(&[(2, some(&[("gpu", 1), (MEMORY, 64 * GB)])), (8, some(&[(MEMORY, 16 * GB)]))]);
     let mut refused = |task| match core.submit(Time(1), task, &mut Vec::new()) {
-        Err(Refusal::Unfit(why)) => why.to_string(),
+        Err(Refusal::NoFittingHost(why)) => why.to_string(),
         other => panic!("{other:?}"),
     };
     assert_eq!(
@@ -179,7 +179,8 @@ fn a_host_that_turns_out_to_have_less_memory_ends_the_call() {
     core.host_joined(WorkerId(0), 1, &mut out);
     core.host_has(Time(2), WorkerId(0), 1, 1, &mut out);
     core.check();
-    let ended = |action: &Action<u32>| matches!(action, Action::End { end: End::Unfit(_), .. });
+    let ended =
+        |action: &Action<u32>| matches!(action, Action::End { end: End::NoFittingHost(_), .. });
     assert!(out.iter().any(ended), "{out:?}");
 }
 
@@ -194,7 +195,7 @@ fn this_machine_has_resources_as_well() {
     assert_eq!(submit(&mut core, call(1, &[("gpu", 1)])), []);
     assert_eq!(submit(&mut core, call(2, &[])).len(), 1);
     let refused = core.submit(Time(1), call(3, &[("gpu", 2)]), &mut out);
-    assert!(matches!(refused, Err(Refusal::Unfit(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Refusal::NoFittingHost(_))), "{refused:?}");
 }
 
 #[test]
@@ -240,7 +241,7 @@ fn calls_are_sent_when_the_one_before_them_is_cancelled_that_their_host_has_no_t
     core.host_ends(Time(0), WorkerId(0), Time(100 * S));
     let mut out = Vec::new();
     core.submit(Time(1), call(0, &[]), &mut out).expect("taken");
-    let took = Took { ran: 60 * S, whole: 60 * S };
+    let took = OccupiedTime { ran: 60 * S, whole: 60 * S };
     core.replied(Time(60 * S), WorkerId(0), id(0), took, &mut out).expect("it has it");
     out.clear();
     let first = core.submit(Time(60 * S), call(1, &[]), &mut out).expect("taken");
@@ -259,10 +260,10 @@ fn a_call_that_takes_longer_than_any_job_is_refused() {
     core.host_ends(Time(0), WorkerId(0), Time(3600 * S));
     let mut out = Vec::new();
     let refused = core.submit(Time(1), long(0, 3600), &mut out);
-    let Err(Refusal::Unfit(why)) = refused else { panic!("{refused:?}") };
-    let told = "the call asks for 3600 s of time, which no host has: \
+    let Err(Refusal::NoFittingHost(why)) = refused else { panic!("{refused:?}") };
+    let error_text = "the call asks for 3600 s of time, which no host has: \
                 \"first\" has jobs of 3600 s";
-    assert_eq!(why.to_string(), told);
+    assert_eq!(why.to_string(), error_text);
     assert!(core.submit(Time(1), long(1, 3590), &mut out).is_ok());
     assert_eq!(sends(&out), [(1, 0)]);
 }
@@ -291,7 +292,7 @@ fn jobs_are_not_begun_for_ever_for_a_call_that_none_has_time_for_when_it_serves(
     core.submit(Time(0), long(0, 54), &mut out).expect("nothing is known of the jobs");
     assert_eq!(sends(&job_of_a_minute(&mut core, Time(S), 3)), [(0, 0)]);
     out.clear();
-    let took = Took { ran: S, whole: S };
+    let took = OccupiedTime { ran: S, whole: S };
     core.replied(Time(9 * S), WorkerId(0), id(0), took, &mut out).expect("it has it");
     // There would have been time for this one as well, but only at first.
     core.submit(Time(9 * S), long(1, 55), &mut out).expect("another job may have time");
@@ -301,12 +302,12 @@ fn jobs_are_not_begun_for_ever_for_a_call_that_none_has_time_for_when_it_serves(
     core.worker_lost(Time(11 * S), WorkerId(0), None, loss(), &mut out);
     let out = job_of_a_minute(&mut core, Time(40 * S), 4);
     let ended = |action: &Action<u32>| match action {
-        Action::End { end: End::Unfit(why), .. } => Some(why.to_string()),
+        Action::End { end: End::NoFittingHost(why), .. } => Some(why.to_string()),
         _ => None,
     };
-    let told: Vec<String> = out.iter().filter_map(ended).collect();
-    let asked = "the call asks for 55 s of time, which no host has: \"lab\" has jobs of 56 s";
-    assert_eq!(told, [asked]);
+    let error_text: Vec<String> = out.iter().filter_map(ended).collect();
+    let requested = "the call asks for 55 s of time, which no host has: \"lab\" has jobs of 56 s";
+    assert_eq!(error_text, [requested]);
 }
 
 #[test]

@@ -7,11 +7,12 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use gridrpc_core::{
-    Action, Adaptive, BlobId, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss, Policy,
-    Refusal, Reservation, Resources, Settings, Standing, Task, Time, Took, WorkerId,
+    Action, Adaptive, BlobId, CallId, Cause, Claim, Core, End, FunctionId, GroupId, Loss,
+    OccupiedTime, Policy, Refusal, Reservation, ReservationState, Resources, Settings, Task, Time,
+    WorkerId,
 };
 
-use crate::policies::{Anybody, InTurn};
+use crate::policies::{RandomPolicy, RoundRobin};
 
 const MOST_WORKERS: u32 = 8;
 
@@ -35,7 +36,7 @@ struct Process {
 }
 
 /// What the caller knows of one call.
-struct Wanted {
+struct ExpectedCall {
     id: CallId,
     idempotent: bool,
     blobs: Vec<BlobId>,
@@ -61,9 +62,9 @@ fn gpus(number: u64) -> Resources {
     Resources::new([("gpu".into(), number)])
 }
 
-impl Wanted {
+impl ExpectedCall {
     /// Whether it asks for more than the place of one worker.
-    fn is_wide(&self) -> bool {
+    fn is_multicore(&self) -> bool {
         self.cores > 1 || self.gpus > 0
     }
 
@@ -73,18 +74,18 @@ impl Wanted {
     }
 }
 
-struct World<P> {
+struct Simulation<P> {
     rng: fastrand::Rng,
     now: Time,
     core: Core<u32, P>,
     processes: Vec<Process>,
-    calls: Vec<Wanted>,
-    /// Calls that wait for any worker, in the order in which they are to be sent.
+    calls: Vec<ExpectedCall>,
+    /// Calls that wait for any worker, in sending order.
     queue: BTreeSet<(Reverse<i32>, u32)>,
     /// The same for those that are bound to this machine.
     bound: BTreeSet<(Reverse<i32>, u32)>,
     /// The same for those that ask for several cores.
-    wide: BTreeSet<(Reverse<i32>, u32)>,
+    multicore: BTreeSet<(Reverse<i32>, u32)>,
     /// Some function has waited for a call: then nothing is collected for wide ones.
     has_waited: bool,
     /// Calls whose arguments are to be put together.
@@ -106,8 +107,8 @@ struct World<P> {
     shared: bool,
 }
 
-impl<P: Policy> World<P> {
-    fn new(seed: u64, policy: impl FnOnce(&Settings) -> P) -> World<P> {
+impl<P: Policy> Simulation<P> {
+    fn new(seed: u64, policy: impl FnOnce(&Settings) -> P) -> Simulation<P> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let settings = Settings {
             workers: rng.u32(1..8),
@@ -128,7 +129,7 @@ impl<P: Policy> World<P> {
         let shared = rng.u32(0..3) > 0;
         let resizes = rng.bool();
         let processes = (0..settings.workers).map(|_| Process::default()).collect();
-        let mut world = World {
+        let mut world = Simulation {
             rng,
             now: Time(1),
             core: Core::with_policy(settings.clone(), policy(&settings)),
@@ -136,7 +137,7 @@ impl<P: Policy> World<P> {
             calls: Vec::new(),
             queue: BTreeSet::new(),
             bound: BTreeSet::new(),
-            wide: BTreeSet::new(),
+            multicore: BTreeSet::new(),
             has_waited: false,
             gathering: Vec::new(),
             blobs: Vec::new(),
@@ -199,8 +200,8 @@ impl<P: Policy> World<P> {
                     assert!(process.taught.contains(&function), "sent before it was taught");
                     let wanted = &self.calls[payload as usize];
                     self.gpus_suffice(wanted.gpus);
-                    if wanted.is_wide() {
-                        assert!(self.wide.remove(&(Reverse(wanted.priority), payload)));
+                    if wanted.is_multicore() {
+                        assert!(self.multicore.remove(&(Reverse(wanted.priority), payload)));
                         let first = self.queue.first().into_iter().chain(self.bound.first());
                         let this = (Reverse(wanted.priority), payload);
                         assert!(first.min().is_none_or(|first| *first > this), "overtakes");
@@ -243,7 +244,7 @@ impl<P: Policy> World<P> {
                     wanted.failed = true;
                     self.queue.remove(&(Reverse(wanted.priority), payload));
                     self.bound.remove(&(Reverse(wanted.priority), payload));
-                    self.wide.remove(&(Reverse(wanted.priority), payload));
+                    self.multicore.remove(&(Reverse(wanted.priority), payload));
                     if let End::RunLimit(reached) = end {
                         let process = &self.processes[reached.worker as usize];
                         let place = process.inbox.iter().position(|(_, sent, _)| *sent == call);
@@ -281,7 +282,7 @@ impl<P: Policy> World<P> {
                         End::DependencyFailed(_) => "dependency failed",
                         End::NotGathered(_) => "not gathered",
                         End::NoWorkers(_) => "no workers",
-                        End::TooWide(_) | End::Unfit(_) => "too wide",
+                        End::TooManyCores(_) | End::NoFittingHost(_) => "too wide",
                         End::NoServer(..) => unreachable!("no workers are left then"),
                         End::NestedCallLimit(_) => "nested call limit",
                         End::Closed => "closed",
@@ -341,7 +342,7 @@ impl<P: Policy> World<P> {
         for (worker, call) in measured {
             let process = &self.processes[worker.0 as usize];
             let place = process.inbox.iter().position(|(_, sent, _)| *sent == call);
-            // What was taken back or answered since is not measured.
+            // Calls retracted or answered since are not measured.
             if place.is_some_and(|place| place < process.begun.max(1)) {
                 let mut out = Vec::new();
                 // All time is processor time.
@@ -406,7 +407,7 @@ impl<P: Policy> World<P> {
             let wanted = &self.calls[*payload as usize];
             if !wanted.ended && wanted.on.is_none() {
                 let this = (Reverse(wanted.priority), *payload);
-                let (is_wide, bound) = (wanted.is_wide(), wanted.bound);
+                let (is_wide, bound) = (wanted.is_multicore(), wanted.bound);
                 self.queue_of(is_wide, bound).insert(this);
             }
         }
@@ -416,9 +417,9 @@ impl<P: Policy> World<P> {
     fn nest(&mut self, out: &mut Vec<Action<u32>>) {
         let Some(index) = self.pick(|p| p.alive && !p.doomed && p.begun > 0) else { return };
         // What a running function calls asks for the place of one worker.
-        let narrow = self.calls.iter().filter(|call| !call.is_wide());
+        let narrow = self.calls.iter().filter(|call| !call.is_multicore());
         let alive = narrow.filter(|call| !call.ended || call.id.0 % 16 == 0);
-        let alive: Vec<&Wanted> = alive.collect();
+        let alive: Vec<&ExpectedCall> = alive.collect();
         let Some(id) = self.rng.choice(alive).map(|call| call.id) else { return };
         let process = &self.processes[index];
         if process.inbox.range(..process.begun).any(|(_, call, _)| *call == id) {
@@ -439,7 +440,7 @@ impl<P: Policy> World<P> {
 
     fn queue_of(&mut self, is_wide: bool, bound: bool) -> &mut BTreeSet<(Reverse<i32>, u32)> {
         match (is_wide, bound) {
-            (true, _) => &mut self.wide,
+            (true, _) => &mut self.multicore,
             (false, true) => &mut self.bound,
             (false, false) => &mut self.queue,
         }
@@ -479,12 +480,12 @@ impl<P: Policy> World<P> {
     /// A call is about to be sent: no wide one that was there before could have the place some time.
     fn is_not_before_wide(&self, this: (Reverse<i32>, u32)) {
         let workers = self.at_hand().count() as u32;
-        let mut before = self.wide.range(..this);
-        let could = |wide: &(Reverse<i32>, u32)| {
+        let mut before = self.multicore.range(..this);
+        let could = |multicore: &(Reverse<i32>, u32)| {
             // Calls of another line may wait by the policy's will.
             let mut others = self.queue.first().into_iter().chain(self.bound.first());
-            let has_turn = others.all(|other| other > wide);
-            let wanted = &self.calls[wide.1 as usize];
+            let has_turn = others.all(|other| other > multicore);
+            let wanted = &self.calls[multicore.1 as usize];
             // What waits for a resource holds up nobody.
             has_turn && wanted.cores <= workers && wanted.gpus == 0
         };
@@ -520,7 +521,7 @@ impl<P: Policy> World<P> {
         if !wanted.ended {
             if wanted.on.is_none() {
                 let this = (Reverse(wanted.priority), payload);
-                let (is_wide, bound) = (wanted.is_wide(), wanted.bound);
+                let (is_wide, bound) = (wanted.is_multicore(), wanted.bound);
                 self.queue_of(is_wide, bound).insert(this);
             }
             self.count("gathered");
@@ -558,7 +559,7 @@ impl<P: Policy> World<P> {
             3 => {
                 if let Some(on) = self.rng.choice(&self.reserved).copied() {
                     self.core.release(self.now, on, &mut out);
-                    assert_eq!(self.core.standing(on), Standing::Released);
+                    assert_eq!(self.core.standing(on), ReservationState::Released);
                 }
             }
             4..23 => self.submit(&mut out),
@@ -711,7 +712,7 @@ impl<P: Policy> World<P> {
                         self.queue_of(cores > 1 || wanted > 0, bound)
                             .insert((Reverse(priority), index));
                     }
-                    self.calls.push(Wanted {
+                    self.calls.push(ExpectedCall {
                         id,
                         idempotent,
                         blobs,
@@ -734,11 +735,11 @@ impl<P: Policy> World<P> {
                 }
                 Err(Refusal::UnknownBlob(blob)) => assert!(blobs.contains(&blob)),
                 Err(Refusal::NoWorkers(_)) => assert!(self.core.broken().is_some()),
-                Err(Refusal::TooWide(why)) => {
+                Err(Refusal::TooManyCores(why)) => {
                     assert!(cores > why.most);
                     self.count("refused");
                 }
-                Err(Refusal::Unfit(why)) => {
+                Err(Refusal::NoFittingHost(why)) => {
                     assert!(wanted > 0 && gpus(wanted) == why.resources);
                     self.count("unfit");
                 }
@@ -747,11 +748,14 @@ impl<P: Policy> World<P> {
                 Err(Refusal::Closed) => unreachable!("nobody closed it"),
                 Err(Refusal::ReservedLost(_)) => {
                     let lost = on.map(|on| self.core.standing(on));
-                    assert!(matches!(lost, Some(Standing::Lost(_))));
+                    assert!(matches!(lost, Some(ReservationState::Lost(_))));
                     self.count("reserved lost");
                 }
                 Err(Refusal::Released) => {
-                    assert_eq!(on.map(|on| self.core.standing(on)), Some(Standing::Released));
+                    assert_eq!(
+                        on.map(|on| self.core.standing(on)),
+                        Some(ReservationState::Released)
+                    );
                 }
             }
             self.perform(actions);
@@ -783,7 +787,7 @@ impl<P: Policy> World<P> {
         process.begun = process.begun.saturating_sub(1);
         let most = if self.light { 500 } else { 100_000 };
         let ran = if self.rng.u32(0..50) == 0 { 10_000_000 } else { self.rng.u64(50..most) };
-        let took = Took { ran, whole: ran + self.rng.u64(0..most) };
+        let took = OccupiedTime { ran, whole: ran + self.rng.u64(0..most) };
         self.now = self.now + self.rng.u64(0..50_000);
         let wanted = &mut self.calls[payload as usize];
         wanted.begun += u32::from(!was_begun);
@@ -884,7 +888,7 @@ impl<P: Policy> World<P> {
         self.count("deaths");
     }
 
-    /// Lets all calls end, without further faults, and looks for what is left over.
+    /// Lets all calls end, without further faults, and checks that nothing remains.
     fn drain(&mut self) {
         let mut out = Vec::new();
         // As many as any call has found possible.
@@ -930,11 +934,11 @@ impl<P: Policy> World<P> {
     }
 }
 
-/// Runs random schedules; returns how often what has happened.
+/// Runs random schedules; returns event counts.
 fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) -> HashMap<&'static str, u64> {
     let mut totals: HashMap<&'static str, u64> = HashMap::new();
     for seed in 0..seeds {
-        let mut world = World::new(seed, |settings| policy(seed, settings));
+        let mut world = Simulation::new(seed, |settings| policy(seed, settings));
         let steps = world.rng.u32(10..300);
         for _ in 0..steps {
             world.step();
@@ -1005,10 +1009,10 @@ fn random_schedules_keep_every_invariant() {
 
 #[test]
 fn they_do_so_with_executors_in_turn() {
-    check_that_all_happened(&run(1000, |_, _| InTurn::default()), 10);
+    check_that_all_happened(&run(1000, |_, _| RoundRobin::default()), 10);
 }
 
 #[test]
 fn they_do_so_whoever_is_chosen() {
-    check_that_all_happened(&run(1000, |seed, _| Anybody::new(seed)), 10);
+    check_that_all_happened(&run(1000, |seed, _| RandomPolicy::new(seed)), 10);
 }

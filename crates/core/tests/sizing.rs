@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gridrpc_core::{
-    Action, CallId, Cause, Core, End, FunctionId, Loss, Settings, Task, Time, TimeLimit, Took,
-    WorkerId,
+    Action, CallId, Cause, Core, End, FunctionId, Loss, OccupiedTime, Settings, Task, Time,
+    TimeLimit, WorkerId,
 };
 
 type Actions = Vec<Action<u32>>;
@@ -63,7 +63,8 @@ fn ended(out: &Actions) -> Vec<(u32, End)> {
 
 fn answer(core: &mut Core<u32>, at: Time, worker: WorkerId, call: CallId, ran: u64) -> Actions {
     let mut out = Vec::new();
-    core.replied(at, worker, call, Took { ran, whole: ran }, &mut out).expect("its next answer");
+    core.replied(at, worker, call, OccupiedTime { ran, whole: ran }, &mut out)
+        .expect("its next answer");
     core.check();
     out
 }
@@ -225,7 +226,7 @@ fn a_call_that_uses_too_much_processor_time_ends() {
         core.cpu_used(Time(20), worker, call, 9_000_000_000 + ms * 1_000_000, &mut out);
         ended(&out)
     };
-    // What the process has used before does not count.
+    // Earlier use of the process does not count.
     assert_eq!(used(&mut core, 0), []);
     for ms in [100, 249] {
         now = now + 100_000_000;

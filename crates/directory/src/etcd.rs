@@ -77,7 +77,7 @@ impl EtcdError {
     }
 }
 
-/// The state of etcd to which an answer belongs.
+/// State of etcd at an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The cluster. Another one has other data.
@@ -107,7 +107,7 @@ pub enum Event {
 pub struct Put {
     pub key: String,
     pub value: String,
-    /// The lease with which it ends.
+    /// Its lease.
     pub lease: Option<i64>,
 }
 
@@ -339,8 +339,8 @@ fn parsed<T: for<'d> Deserialize<'d>>(value: Value) -> Result<T, EtcdError> {
 
 fn refused(status: StatusCode, body: &[u8]) -> EtcdError {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
-    let told = ["message", "error"].iter().find_map(|key| value[key].as_str());
-    let message = told.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
+    let detail = ["message", "error"].iter().find_map(|key| value[key].as_str());
+    let message = detail.map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned);
     EtcdError::Refused { status, message: message.trim().chars().take(300).collect() }
 }
 

@@ -16,12 +16,12 @@ const SCALAR: f64 = 8.0;
 #[derive(Clone, Debug, Default)]
 pub struct Arguments(pub BTreeMap<String, f64>);
 
-struct Known<'k> {
+struct SizeInputs<'k> {
     function: &'k Function,
     arguments: &'k Arguments,
 }
 
-impl Values for Known<'_> {
+impl Values for SizeInputs<'_> {
     fn scalar(&self, parameter: usize) -> Option<i64> {
         self.real(parameter).filter(|value| value.fract() == 0.0).map(|value| value as i64)
     }
@@ -37,7 +37,7 @@ impl Values for Known<'_> {
 
 /// Bytes and operations of a call. Sizes that need arguments which are not given do not count.
 fn work_of(function: &Function, arguments: &Arguments) -> Work {
-    let known = Known { function, arguments };
+    let known = SizeInputs { function, arguments };
     let (mut bytes_in, mut bytes_out) = (0.0, 0.0);
     for (index, parameter) in function.parameters.iter().enumerate() {
         let bytes = match &parameter.kind {

@@ -20,7 +20,7 @@ pub use directory::{DIRECTORY_PORT, Directory, DirectoryError};
 pub use etcd::EtcdMember;
 pub use explanation::{Arguments, explain};
 pub use registry::{
-    AnnouncementError, FunctionState, Interface, NotOffered, Offer, Registry, ServerState,
+    AnnouncementError, FunctionOffer, FunctionState, Interface, NotOffered, Registry, ServerState,
 };
 pub use replication::EtcdOptions;
 pub use shared::Options;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use gridrpc_idl::Function;
 
 use crate::examples::{by_curl, in_c, in_fortran, in_python};
-use crate::registry::{FunctionState, Offer, ServerState};
+use crate::registry::{FunctionOffer, FunctionState, ServerState};
 
 /// The page of all functions that a search finds.
 pub fn index(search: &str, functions: &[FunctionState], servers: &[ServerState]) -> String {
@@ -41,7 +41,7 @@ pub fn index(search: &str, functions: &[FunctionState], servers: &[ServerState])
 pub fn function(
     name: &str,
     function: Option<&Function>,
-    offers: &[Offer],
+    offers: &[FunctionOffer],
     http: Option<&str>,
 ) -> String {
     let mut body = String::from("<p><a href=\"../../\">All functions</a></p>\n");

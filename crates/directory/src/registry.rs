@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use gridrpc_config::ServerAddress;
 use gridrpc_idl::{Function, Module};
-use gridrpc_server::directory::{Announced, AnnouncedModule, Announcement};
+use gridrpc_server::directory::{AnnouncedModule, Announcement, DirectoryReply};
 use gridrpc_typed::{interface_hash, parse_interface};
 use serde::Serialize;
 use thiserror::Error;
@@ -52,7 +52,7 @@ pub enum AnnouncementError {
     Interface {
         /// Its hash.
         hash: String,
-        /// What is wrong.
+        /// The problem.
         why: String,
     },
 }
@@ -126,7 +126,7 @@ pub struct ServerState {
 
 /// A server that offers a function.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Offer {
+pub struct FunctionOffer {
     /// The server. It is full if the queue of the module is.
     #[serde(flatten)]
     pub server: ServerState,
@@ -223,7 +223,7 @@ impl Registry {
         self.interfaces.get(hash)
     }
 
-    /// A server announces its state. Returns what is missing, and whether its modules or its address have changed.
+    /// A server announces its state. Returns the missing interfaces, and whether its modules or its address have changed.
     ///
     /// # Errors
     /// When the announcement makes no sense, or another user announces the address.
@@ -232,7 +232,7 @@ impl Registry {
         announcement: Announcement,
         user: &str,
         now: Duration,
-    ) -> Result<(Announced, bool), AnnouncementError> {
+    ) -> Result<(DirectoryReply, bool), AnnouncementError> {
         if let Some(known) = self.servers.get(&announcement.address)
             && known.owner != user
             && !known.is_silent(now)
@@ -252,7 +252,7 @@ impl Registry {
         announcement: Announcement,
         user: &str,
         now: Duration,
-    ) -> Result<(Announced, bool), AnnouncementError> {
+    ) -> Result<(DirectoryReply, bool), AnnouncementError> {
         self.accept(announcement, user, now, false)
     }
 
@@ -262,7 +262,7 @@ impl Registry {
         user: &str,
         now: Duration,
         is_direct: bool,
-    ) -> Result<(Announced, bool), AnnouncementError> {
+    ) -> Result<(DirectoryReply, bool), AnnouncementError> {
         let address = announcement.address.clone();
         let valid = ServerAddress::parse(&address);
         if !matches!(&valid, Some(valid @ ServerAddress::Tls { .. }) if valid.to_string() == address)
@@ -274,7 +274,7 @@ impl Registry {
         }
         if announcement.is_leaving {
             let has_changed = self.servers.remove(&address).is_some();
-            return Ok((Announced::default(), has_changed));
+            return Ok((DirectoryReply::default(), has_changed));
         }
         if !self.servers.contains_key(&address) && self.servers.len() >= MOST_SERVERS {
             return Err(AnnouncementError::Full("10,000 servers"));
@@ -296,7 +296,7 @@ impl Registry {
         });
         let hashes = announcement.modules.iter().filter_map(|module| module.hash.clone());
         let missing = hashes.filter(|hash| !self.interfaces.contains_key(hash));
-        let announced = Announced { missing: missing.collect() };
+        let announced = DirectoryReply { missing: missing.collect() };
         let entry = Entry { announcement, owner: user.to_owned(), heard: now, is_direct };
         self.servers.insert(address, entry);
         Ok((announced, !is_same))
@@ -372,9 +372,9 @@ impl Registry {
     ///
     /// # Errors
     /// When there is none: names of similar functions.
-    pub fn offers(&self, function: &str, now: Duration) -> Result<Vec<Offer>, NotOffered> {
+    pub fn offers(&self, function: &str, now: Duration) -> Result<Vec<FunctionOffer>, NotOffered> {
         let (module_name, member) = function.split_once('/').unwrap_or((function, ""));
-        let mut offers: Vec<Offer> = self
+        let mut offers: Vec<FunctionOffer> = self
             .modules()
             .filter(|(_, module)| module.name == module_name)
             .filter_map(|(entry, module)| {
@@ -385,7 +385,7 @@ impl Registry {
                 };
                 let mut server = entry.state(now);
                 server.is_full |= module.is_full;
-                Some(Offer { server, hash: module.hash.clone(), signature })
+                Some(FunctionOffer { server, hash: module.hash.clone(), signature })
             })
             .collect();
         offers.sort_by_key(|offer| offer.server.is_silent);

@@ -1,4 +1,4 @@
-//! What a directory shares with others by etcd: the changes that are to be written, and the state of etcd. replicator.rs
+//! State that directories share through etcd: changes to write, and the state of etcd. replicator.rs
 //! writes and reads.
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Replication {
     }
 }
 
-/// What has happened to a server.
+/// An event of a server.
 #[derive(Debug)]
 pub(crate) enum Change {
     /// It has announced itself: its entry counts.

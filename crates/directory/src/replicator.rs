@@ -67,7 +67,7 @@ struct Session<'s> {
 }
 
 impl Replicator<'_> {
-    /// Replicates until it is dropped. Without etcd the directory continues with what it knows.
+    /// Replicates until it is dropped. Without etcd the directory continues with its own entries.
     pub(crate) async fn run(&self) {
         let mut progress = Progress::default();
         let (mut index, mut failures) = (0, 0);
@@ -272,7 +272,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes what servers have announced to this directory. What fails is written with the next announcement.
+    /// Writes what servers have announced to this directory. Failed writes are repeated with the next announcement.
     async fn write_changes(&mut self, progress: &mut Progress) -> Result<(), EtcdError> {
         let changes = std::mem::take(&mut *lock(&self.replication.changes));
         let (mut puts, mut bytes) = (Vec::new(), 0);
@@ -377,7 +377,7 @@ impl Session<'_> {
         let silent: Vec<String> = self.written.difference(&heard).cloned().collect();
         for address in silent {
             self.written.remove(&address);
-            // What another directory has written since is not for this one to delete.
+            // Keep entries that another directory has written since.
             let is_silent = self.shared.read(|registry, now| registry.is_silent(&address, now));
             if is_silent {
                 self.etcd.delete(&self.server_key(&address)).await?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use gridrpc_server::directory::{Announced, Announcement};
+use gridrpc_server::directory::{Announcement, DirectoryReply};
 use gridrpc_server::log;
 use gridrpc_sys::lock;
 use gridrpc_transport::certificates::Revocations;
@@ -31,7 +31,7 @@ pub struct Options {
     pub announcers: Option<String>,
     /// Whether everyone may read, without a certificate.
     pub is_public: bool,
-    /// The etcd by which directories share announcements; none: this one stands alone.
+    /// The etcd that directories share; none: this directory is independent.
     pub etcd: Option<EtcdOptions>,
 }
 
@@ -83,7 +83,7 @@ impl Shared {
         &self,
         announcement: Announcement,
         user: &str,
-    ) -> Result<Announced, AnnouncementError> {
+    ) -> Result<DirectoryReply, AnnouncementError> {
         let address = announcement.address.clone();
         let left = (announcement.is_leaving && self.replication.is_some()).then(|| Entry {
             announcement: Announcement { modules: Vec::new(), ..announcement.clone() },
@@ -108,7 +108,7 @@ impl Shared {
         &self,
         announcement: Announcement,
         owner: &str,
-    ) -> Result<Announced, AnnouncementError> {
+    ) -> Result<DirectoryReply, AnnouncementError> {
         let now = self.now();
         lock(&self.state).change(announcement, |registry, one| registry.replicate(one, owner, now))
     }
@@ -141,8 +141,11 @@ impl State {
     fn change(
         &mut self,
         announcement: Announcement,
-        change: impl FnOnce(&mut Registry, Announcement) -> Result<(Announced, bool), AnnouncementError>,
-    ) -> Result<Announced, AnnouncementError> {
+        change: impl FnOnce(
+            &mut Registry,
+            Announcement,
+        ) -> Result<(DirectoryReply, bool), AnnouncementError>,
+    ) -> Result<DirectoryReply, AnnouncementError> {
         let (address, is_leaving) = (announcement.address.clone(), announcement.is_leaving);
         let has_interfaces = !announcement.interfaces.is_empty();
         let (announced, has_changed) = change(&mut self.registry, announcement)?;

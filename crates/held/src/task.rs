@@ -29,7 +29,7 @@ pub enum Hold {
     Exec,
 }
 
-/// What is to be run.
+/// The command to run.
 #[derive(Debug)]
 pub struct Program {
     /// Its file.
@@ -286,9 +286,9 @@ fn reap(pid: Pid) -> io::Result<(i32, libc::rusage)> {
     if found < 0 {
         return Err(io::Error::last_os_error());
     }
-    let told =
+    let exit_status =
         if libc::WIFSIGNALED(status) { -libc::WTERMSIG(status) } else { libc::WEXITSTATUS(status) };
-    Ok((told, usage))
+    Ok((exit_status, usage))
 }
 
 fn seconds(time: libc::timeval) -> f64 {

@@ -29,7 +29,7 @@ pub(crate) fn number_len(text: &str) -> usize {
 }
 
 /// A piece of C code that is relevant to finding its end.
-enum Piece<'a> {
+enum CodeToken<'a> {
     Open,
     Close,
     Word(&'a str),
@@ -42,10 +42,10 @@ pub(crate) fn end(source: &str, open: usize) -> Option<usize> {
     let mut at = open;
     while let Some((piece, len)) = next(&source[at..]) {
         match piece {
-            Piece::Open => depth += 1,
-            Piece::Close if depth <= 1 => return Some(at),
-            Piece::Close => depth -= 1,
-            Piece::Word(_) | Piece::Other => {}
+            CodeToken::Open => depth += 1,
+            CodeToken::Close if depth <= 1 => return Some(at),
+            CodeToken::Close => depth -= 1,
+            CodeToken::Word(_) | CodeToken::Other => {}
         }
         at += len;
     }
@@ -58,7 +58,7 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         while let Some((piece, len)) = next(&text[at..]) {
             at += len;
-            if let Piece::Word(word) = piece {
+            if let CodeToken::Word(word) = piece {
                 return Some(word);
             }
         }
@@ -67,26 +67,26 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The piece at the start of a text and its length; `None` at the end.
-fn next(text: &str) -> Option<(Piece<'_>, usize)> {
+fn next(text: &str) -> Option<(CodeToken<'_>, usize)> {
     let first = text.chars().next()?;
     Some(match first {
-        '{' => (Piece::Open, 1),
-        '}' => (Piece::Close, 1),
-        '/' if text.starts_with("//") => (Piece::Other, line_comment_len(text)),
+        '{' => (CodeToken::Open, 1),
+        '}' => (CodeToken::Close, 1),
+        '/' if text.starts_with("//") => (CodeToken::Other, line_comment_len(text)),
         '/' if text.starts_with("/*") => {
-            (Piece::Other, text[2..].find("*/").map_or(text.len(), |len| len + 4))
+            (CodeToken::Other, text[2..].find("*/").map_or(text.len(), |len| len + 4))
         }
-        '"' | '\'' => (Piece::Other, quoted_len(text, first)),
-        '0'..='9' => (Piece::Other, number_len(text)),
+        '"' | '\'' => (CodeToken::Other, quoted_len(text, first)),
+        '0'..='9' => (CodeToken::Other, number_len(text)),
         '_' | 'a'..='z' | 'A'..='Z' => {
             let word = &text[..word_len(text)];
             let raw = matches!(word, "R" | "LR" | "uR" | "UR" | "u8R");
             match raw.then(|| raw_len(&text[word.len()..])).flatten() {
-                Some(len) => (Piece::Other, word.len() + len),
-                None => (Piece::Word(word), word.len()),
+                Some(len) => (CodeToken::Other, word.len() + len),
+                None => (CodeToken::Word(word), word.len()),
             }
         }
-        other => (Piece::Other, other.len_utf8()),
+        other => (CodeToken::Other, other.len_utf8()),
     })
 }
 

@@ -291,9 +291,9 @@ mod tests {
     use super::*;
 
     /// Scalar `i` is `scalars[i]`; element `j` of array `i` is `100 * i + j`, below 10.
-    struct Given(Vec<i64>);
+    struct TestValues(Vec<i64>);
 
-    impl Values for Given {
+    impl Values for TestValues {
         fn scalar(&self, parameter: usize) -> Option<i64> {
             self.0.get(parameter).copied()
         }
@@ -304,7 +304,7 @@ mod tests {
 
     fn binary(operator: BinaryOperator, left: i64, right: i64) -> Result<i64, SizeError> {
         Expr::Binary(operator, Expr::Scalar(0).into(), Expr::Scalar(1).into())
-            .evaluate(&Given(vec![left, right]))
+            .evaluate(&TestValues(vec![left, right]))
     }
 
     use BinaryOperator::{Add, Divide, Multiply, Power, Remainder, Subtract};
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(binary(Divide, 1, 0), Err(SizeError::DivisionByZero));
         assert_eq!(binary(Remainder, 1, 0), Err(SizeError::DivisionByZero));
         assert_eq!(binary(Remainder, i64::MIN, -1), Ok(0));
-        let negated = Expr::Negate(Expr::Scalar(0).into()).evaluate(&Given(vec![i64::MIN]));
+        let negated = Expr::Negate(Expr::Scalar(0).into()).evaluate(&TestValues(vec![i64::MIN]));
         assert_eq!(negated, Err(SizeError::Overflow));
     }
 
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn values_that_are_not_there() {
-        let given = Given(vec![5]);
+        let given = TestValues(vec![5]);
         assert_eq!(Expr::Scalar(3).evaluate(&given), Err(SizeError::NotAvailable(3)));
         let element = |index| Expr::Element(2, Box::new(index));
         assert_eq!(element(Expr::Scalar(0)).evaluate(&given), Ok(205));
@@ -361,15 +361,15 @@ mod tests {
                 Expr::Scalar(9).into(),
             )
         };
-        assert_eq!(choice(1).evaluate(&Given(vec![])), Ok(7));
-        assert_eq!(choice(0).evaluate(&Given(vec![])), Err(SizeError::NotAvailable(9)));
+        assert_eq!(choice(1).evaluate(&TestValues(vec![])), Ok(7));
+        assert_eq!(choice(0).evaluate(&TestValues(vec![])), Err(SizeError::NotAvailable(9)));
         assert_eq!(choice(1).constant(), Some(Ok(7)));
         assert_eq!(choice(0).constant(), None);
     }
 
     #[test]
     fn costs_are_real() {
-        let given = Given(vec![i64::MAX, 3]);
+        let given = TestValues(vec![i64::MAX, 3]);
         let expression =
             |operator| Expr::Binary(operator, Expr::Scalar(0).into(), Expr::Scalar(1).into());
         assert_eq!(expression(Power).cost(&given), Ok((i64::MAX as f64).powi(3)));

@@ -38,8 +38,8 @@ pub use diagnostic::{Diagnostic, Severity, Span};
 pub use expression::{BinaryOperator, Expr, SizeError, Values};
 pub use extent::{Extent, ExtentError, Part, callback_extents, extents};
 pub use module::{
-    Backend, Body, Class, Dialect, Dimension, Distribution, Function, Kind, Language, Mode, Module,
-    Parameter, Passed, Range,
+    Backend, Body, CallArgument, Class, Dialect, Dimension, Distribution, Function, Kind, Language,
+    Mode, Module, Parameter, Range,
 };
 pub use names::nearest;
 pub use stub::{FORTRAN_ENDS, stub_source};

@@ -230,27 +230,27 @@ pub enum Body {
         /// Its name.
         name: String,
         /// Its arguments.
-        arguments: Vec<Passed>,
+        arguments: Vec<CallArgument>,
     },
 }
 
 /// What a called function gets as an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Passed {
+pub enum CallArgument {
     /// The parameter with this index.
     Parameter(usize),
     /// A structure of C++, made of these in braces.
-    Structure(Vec<Passed>),
+    Structure(Vec<CallArgument>),
 }
 
-impl Passed {
+impl CallArgument {
     /// The parameters in it, in order.
-    pub(crate) fn parameters(list: &[Passed]) -> Vec<usize> {
+    pub(crate) fn parameters(list: &[CallArgument]) -> Vec<usize> {
         let mut found = Vec::new();
         for passed in list {
             match passed {
-                Passed::Parameter(index) => found.push(*index),
-                Passed::Structure(fields) => found.extend(Passed::parameters(fields)),
+                CallArgument::Parameter(index) => found.push(*index),
+                CallArgument::Structure(fields) => found.extend(CallArgument::parameters(fields)),
             }
         }
         found

@@ -64,7 +64,7 @@ pub(crate) fn is_cpp_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name)
 }
 
-/// The candidate most similar to what was written, if one is similar enough.
+/// The candidate most similar to the given name, if one is similar enough.
 pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -8,12 +8,12 @@ mod parameter;
 use crate::diagnostic::{Report, Span};
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::names;
-use crate::syntax::{Body, Class, File, Function, Options, Passed, Setting, Text};
+use crate::syntax::{Body, CallArgument, Class, File, Function, Options, Setting, Text};
 
 /// The parser must recover from an error, which has been reported.
-struct Lost;
+struct SyntaxError;
 
-type Parsed<T> = Result<T, Lost>;
+type Parsed<T> = Result<T, SyntaxError>;
 
 /// Deepest nesting of structures in the arguments of a call.
 const MAX_STRUCTURES: usize = 8;
@@ -111,21 +111,21 @@ impl<'s> Parser<'s, '_> {
         let found = self.token.kind.describe();
         let span = Span::new(self.last_end, self.last_end);
         self.report.error(span, format!("expected `;` {after}, found {found}"));
-        Err(Lost)
+        Err(SyntaxError)
     }
 
     /// Reports an unexpected token.
-    fn unexpected(&mut self, wanted: &str) -> Lost {
+    fn unexpected(&mut self, wanted: &str) -> SyntaxError {
         self.unexpected_with(wanted, None)
     }
 
-    fn unexpected_with(&mut self, wanted: &str, hint: Option<String>) -> Lost {
+    fn unexpected_with(&mut self, wanted: &str, hint: Option<String>) -> SyntaxError {
         if self.token.kind != TokenKind::Broken {
             let message = format!("expected {wanted}, found {}", self.token.kind.describe());
             let severity = crate::diagnostic::Severity::Error;
             self.report.add(severity, self.token.span, message, hint);
         }
-        Lost
+        SyntaxError
     }
 
     fn name(&mut self, what: &str) -> Parsed<Text> {
@@ -160,7 +160,7 @@ impl<'s> Parser<'s, '_> {
         }
         let span = self.lexer.block(self.token.span.start, self.report);
         self.advance();
-        let span = span.ok_or(Lost)?;
+        let span = span.ok_or(SyntaxError)?;
         Ok(Text { text: self.source[span.start..span.end].to_owned(), span })
     }
 
@@ -337,7 +337,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// One or more arguments of a call, and the sign after them; `count`: all names so far.
-    fn passed(&mut self, end: &str, depth: usize, count: &mut usize) -> Parsed<Vec<Passed>> {
+    fn passed(&mut self, end: &str, depth: usize, count: &mut usize) -> Parsed<Vec<CallArgument>> {
         let mut list = Vec::new();
         loop {
             let open = self.token.span;
@@ -346,21 +346,21 @@ impl<'s> Parser<'s, '_> {
                     let message =
                         format!("more than {MAX_STRUCTURES} structures inside each other");
                     self.report.error(open, message);
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
                 let Ok(fields) = self.passed("}", depth + 1, count) else {
                     self.skip_structures();
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 };
-                list.push(Passed::Structure(fields, open));
+                list.push(CallArgument::Structure(fields, open));
             } else {
                 let name = self.name("the name of a parameter")?;
                 *count += 1;
                 if *count > parameter::MAX_PARAMETERS {
                     self.too_many("arguments", name.span);
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
-                list.push(Passed::Name(name));
+                list.push(CallArgument::Name(name));
             }
             if self.accept(end) {
                 return Ok(list);

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::block;
-use crate::module::{Body, Class, Dialect, Function, Language, Module, Origin, Passed};
+use crate::module::{Body, CallArgument, Class, Dialect, Function, Language, Module, Origin};
 
 /// Start of every stub. It precedes the `Globals`, so that their macros cannot change it, and includes
 /// nothing, so that they can define `_GNU_SOURCE` and the like.
@@ -391,7 +391,7 @@ impl<'m> Stub<'m> {
             }
             Body::Calls { name: target, arguments, result, .. } => {
                 let language = function.effective_language();
-                let passed = Passed::parameters(arguments);
+                let passed = CallArgument::parameters(arguments);
                 if language == Some(Language::Fortran) {
                     let format = self.module.fortran_format.as_deref().unwrap_or("%s_");
                     let symbol = crate::check::fortran_symbol(format, target);

@@ -101,16 +101,16 @@ pub(crate) enum Body {
         /// Destination of the return value.
         result: Option<Text>,
         name: Text,
-        arguments: Vec<Passed>,
+        arguments: Vec<CallArgument>,
     },
 }
 
 /// An argument of a call.
 #[derive(Debug)]
-pub(crate) enum Passed {
+pub(crate) enum CallArgument {
     Name(Text),
     /// Arguments in braces, with the span of the opening one.
-    Structure(Vec<Passed>, Span),
+    Structure(Vec<CallArgument>, Span),
 }
 
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use gridrpc_idl::{Extent, ExtentError, Part, SizeError, Values, callback_extents, extents, parse};
 
 /// Scalars by index; element `j` of any array is `10 + j`, below 3.
-struct Given(&'static [i64]);
+struct TestValues(&'static [i64]);
 
-impl Values for Given {
+impl Values for TestValues {
     fn scalar(&self, parameter: usize) -> Option<i64> {
         self.0.get(parameter).copied()
     }
@@ -23,7 +23,7 @@ fn of(
     let source =
         format!("Module m; Define f(IN long n, IN long m, IN long v[3], {declaration}) {options};");
     let module = parse(&source).module.expect("no errors");
-    extents(&module.functions[0], 3, &Given(values))
+    extents(&module.functions[0], 3, &TestValues(values))
 }
 
 fn extent(size: u64, start: u64, end: u64, step: u64) -> Extent {
@@ -120,7 +120,7 @@ fn callbacks_use_their_own_parameters_and_those_around_them() {
     let source = "Module m; Define f(IN int n, cb(IN int k, OUT double x[k + 2 * n : 0, k]));";
     let module = parse(source).module.expect("no errors");
     // 0 and 1 are the callback's, 2 is `n`.
-    let values = Given(&[5, -1, 10]);
+    let values = TestValues(&[5, -1, 10]);
     let found = callback_extents(&module.functions[0], 1, 1, &values);
     assert_eq!(found, Ok(vec![extent(25, 0, 5, 1)]));
     assert_eq!(callback_extents(&module.functions[0], 1, 0, &values), Ok(vec![]));

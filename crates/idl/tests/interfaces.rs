@@ -1,7 +1,7 @@
 //! The meaning of files, and their printed form.
 
 use gridrpc_idl::{
-    Backend, Body, Distribution, Kind, Language, Mode, Module, Passed, Severity, Type, parse,
+    Backend, Body, CallArgument, Distribution, Kind, Language, Mode, Module, Severity, Type, parse,
 };
 
 fn module(source: &str) -> Module {
@@ -53,7 +53,7 @@ fn every_word_of_the_language_is_understood() {
         language: Some(Language::C),
         result: None,
         name: "shapes_".to_owned(),
-        arguments: (0..9).map(Passed::Parameter).collect(),
+        arguments: (0..9).map(CallArgument::Parameter).collect(),
     };
     assert_eq!(shapes.body, expected);
 

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use bytes::Bytes;
 use gridrpc_idl::{Dimension, Function, Kind, Mode, Parameter, Type};
-use gridrpc_invoke::{ArgumentError, Given, Memory};
+use gridrpc_invoke::{ArgumentError, ArgumentValue, Memory};
 use gridrpc_shm::arrays::SharedArray;
 use gridrpc_typed::{Scalar, dtype};
 use gridrpc_wire::{DType, Order};
@@ -98,24 +98,24 @@ impl AsRef<[u8]> for Writable {
 
 impl Argument {
     /// The argument for `prepare`. Pointers in it are valid as long as this lives.
-    pub(crate) fn given(&mut self) -> Given {
+    pub(crate) fn given(&mut self) -> ArgumentValue {
         match self {
-            Argument::Absent => Given::Absent,
-            Argument::Scalar(scalar) => Given::Scalar(*scalar),
-            Argument::Input { data, shape } => Given::Array(Memory {
+            Argument::Absent => ArgumentValue::Absent,
+            Argument::Scalar(scalar) => ArgumentValue::Scalar(*scalar),
+            Argument::Input { data, shape } => ArgumentValue::Array(Memory {
                 start: data.as_ptr().cast_mut(),
                 len: Some(data.len()),
                 shape: Some(shape.clone()),
                 order: Order::NATIVE,
             }),
-            Argument::InOut { data, shape } => Given::Array(Memory {
+            Argument::InOut { data, shape } => ArgumentValue::Array(Memory {
                 start: data.start(),
                 len: Some(data.len()),
                 shape: Some(shape.clone()),
                 order: Order::NATIVE,
             }),
-            Argument::Texts { texts, .. } => Given::Texts(std::mem::take(texts)),
-            Argument::Files { files, .. } => Given::Texts(files.iter().map(path).collect()),
+            Argument::Texts { texts, .. } => ArgumentValue::Texts(std::mem::take(texts)),
+            Argument::Files { files, .. } => ArgumentValue::Texts(files.iter().map(path).collect()),
         }
     }
 
@@ -218,8 +218,8 @@ pub(crate) fn arguments(
         }
         arguments[index] =
             argument(parameter, input, function.fortran(), threshold).map_err(|why| match why {
-                Misfit::Problem(why) => problem(&parameter.name, why).into(),
-                Misfit::System(error) => InferenceError::System(format!(
+                TensorMismatch::Problem(why) => problem(&parameter.name, why).into(),
+                TensorMismatch::System(error) => InferenceError::System(format!(
                     "{name}: no memory for argument `{}`: {error}",
                     parameter.name
                 )),
@@ -243,27 +243,27 @@ fn shortened(name: &str) -> String {
 }
 
 /// Reason why a tensor is not an argument.
-enum Misfit {
+enum TensorMismatch {
     /// The rest of a sentence that starts with the argument.
     Problem(String),
     System(io::Error),
 }
 
-impl From<String> for Misfit {
-    fn from(problem: String) -> Misfit {
-        Misfit::Problem(problem)
+impl From<String> for TensorMismatch {
+    fn from(problem: String) -> TensorMismatch {
+        TensorMismatch::Problem(problem)
     }
 }
 
-impl From<DataError> for Misfit {
-    fn from(error: DataError) -> Misfit {
-        Misfit::Problem(error.to_string())
+impl From<DataError> for TensorMismatch {
+    fn from(error: DataError) -> TensorMismatch {
+        TensorMismatch::Problem(error.to_string())
     }
 }
 
-impl From<io::Error> for Misfit {
-    fn from(error: io::Error) -> Misfit {
-        Misfit::System(error)
+impl From<io::Error> for TensorMismatch {
+    fn from(error: io::Error) -> TensorMismatch {
+        TensorMismatch::System(error)
     }
 }
 
@@ -272,11 +272,13 @@ fn argument(
     input: InputTensor,
     fortran: bool,
     threshold: usize,
-) -> Result<Argument, Misfit> {
+) -> Result<Argument, TensorMismatch> {
     let (of, dimensions): (Type, Option<&[Dimension]>) = match &parameter.kind {
         Kind::Scalar(of) => (*of, None),
         Kind::Array { element, dimensions } => (*element, Some(dimensions)),
-        Kind::Callback(_) => return Err(Misfit::Problem("is a function to call back".into())),
+        Kind::Callback(_) => {
+            return Err(TensorMismatch::Problem("is a function to call back".into()));
+        }
     };
     let Some(dtype) = dtype(of) else { return texts(of, dimensions, input) };
     if dimensions.is_none()
@@ -307,7 +309,9 @@ fn argument(
         }
         let data = native(input.data, dtype);
         let scalar = Scalar::from_bytes(of, &data);
-        return scalar.map(Argument::Scalar).ok_or_else(|| Misfit::from(DataError::Missing));
+        return scalar
+            .map(Argument::Scalar)
+            .ok_or_else(|| TensorMismatch::from(DataError::Missing));
     };
     check_rank(&shape, dimensions)?;
     let mut data = native(input.data, dtype);
@@ -333,7 +337,7 @@ pub(crate) fn is_transposed(fortran: bool, order: ElementOrder) -> bool {
     fortran != (order == ElementOrder::Column)
 }
 
-fn check_rank(shape: &[u64], dimensions: &[Dimension]) -> Result<(), Misfit> {
+fn check_rank(shape: &[u64], dimensions: &[Dimension]) -> Result<(), TensorMismatch> {
     if shape.len() == dimensions.len() {
         return Ok(());
     }
@@ -342,7 +346,7 @@ fn check_rank(shape: &[u64], dimensions: &[Dimension]) -> Result<(), Misfit> {
 }
 
 /// A character, given as a string.
-fn character(of: Type, input: &InputTensor) -> Result<Argument, Misfit> {
+fn character(of: Type, input: &InputTensor) -> Result<Argument, TensorMismatch> {
     let strings = strings(&input.data).collect::<Result<Vec<_>, _>>()?;
     let [[byte]] = strings[..] else {
         return Err("has to be one character, or an integer".to_owned().into());
@@ -355,7 +359,7 @@ fn texts(
     of: Type,
     dimensions: Option<&[Dimension]>,
     input: InputTensor,
-) -> Result<Argument, Misfit> {
+) -> Result<Argument, TensorMismatch> {
     if input.datatype != DataType::Bytes {
         let found = input.datatype;
         return Err(format!("has datatype {found}, but has to be BYTES").into());

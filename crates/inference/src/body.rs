@@ -73,7 +73,9 @@ impl http_body::Body for Body {
         let Some(sending) = &this.sending else { return frame };
         // The connection takes the whole body long before it is sent, so the data have to keep it.
         frame.map_ok(|frame| {
-            frame.map_data(|data| Bytes::from_owner(Held { data, _sending: Arc::clone(sending) }))
+            frame.map_data(|data| {
+                Bytes::from_owner(ResponseData { data, _sending: Arc::clone(sending) })
+            })
         })
     }
 
@@ -93,12 +95,12 @@ impl http_body::Body for Body {
 }
 
 /// Data of a response that is being sent.
-struct Held {
+struct ResponseData {
     data: Bytes,
     _sending: Arc<Sending>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for ResponseData {
     fn as_ref(&self) -> &[u8] {
         &self.data
     }

@@ -92,7 +92,7 @@ pub async fn infer_on_grid(
     let lent = std::mem::take(&mut running.lent);
     let received: usize = sections.iter().map(Incoming::len).sum();
     run(bytes + received, move || {
-        let Lent { landing, arguments } = lent;
+        let CallMemory { landing, arguments } = lent;
         let landing =
             landing.ok_or_else(|| InferenceError::System("the call has no results".into()))?;
         let landed = landing.land(sections, order)?;
@@ -139,7 +139,7 @@ fn wanted(
 
 /// Memory of a call, and where its results go. The order matters: the landing uses the memory until it is dropped.
 #[derive(Default)]
-struct Lent {
+struct CallMemory {
     landing: Option<Landing>,
     arguments: Vec<Argument>,
 }
@@ -147,7 +147,7 @@ struct Lent {
 /// A call that can be submitted.
 struct Prepared {
     request: Request,
-    lent: Lent,
+    lent: CallMemory,
     /// The dimensions of arrays, by parameter.
     shapes: Vec<Vec<u64>>,
 }
@@ -163,11 +163,11 @@ impl Prepared {
         let function = target.interface();
         let given: Vec<_> = arguments.iter_mut().map(Argument::given).collect();
         // SAFETY: the arguments own the memory, of the lengths that they say. They are neither changed nor dropped
-        // before the landing: see `Lent`.
+        // before the landing: see `CallMemory`.
         let prepared = unsafe { prepare(grid, target, &given, Lending::UntilLanded, None) }?;
         let shapes = shapes(&target.name, function, &prepared.scalars, &arguments, limit)?;
         let (request, landing) = prepared.request(target, options, None);
-        Ok(Prepared { request, lent: Lent { landing: Some(landing), arguments }, shapes })
+        Ok(Prepared { request, lent: CallMemory { landing: Some(landing), arguments }, shapes })
     }
 }
 
@@ -237,7 +237,7 @@ struct Running {
     grid: Arc<Grid>,
     call: Arc<Call>,
     ended: bool,
-    lent: Lent,
+    lent: CallMemory,
 }
 
 impl Running {
@@ -273,9 +273,9 @@ impl Watcher for Completion {
 }
 
 /// Elements where they arrived, as the memory of a response.
-struct Arrived(Incoming);
+struct ResponseElements(Incoming);
 
-impl AsRef<[u8]> for Arrived {
+impl AsRef<[u8]> for ResponseElements {
     fn as_ref(&self) -> &[u8] {
         self.0.bytes()
     }
@@ -306,7 +306,7 @@ fn respond(
                 *order,
                 of,
                 array.dimensions,
-                Bytes::from_owner(Arrived(array.elements)),
+                Bytes::from_owner(ResponseElements(array.elements)),
             )
             .ok_or_else(missing)?,
             (None, Argument::InOut { data, shape }) => {

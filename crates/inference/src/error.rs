@@ -132,7 +132,7 @@ pub enum MalformedRequest {
     Parameter {
         /// Name of the parameter.
         name: String,
-        /// What it has to be.
+        /// The expected value.
         expected: &'static str,
     },
     /// The name is not a function's.
@@ -213,7 +213,7 @@ pub enum InferenceError {
     /// The server is busy.
     #[error("{reason}; try again later")]
     Busy {
-        /// What is exhausted.
+        /// The exhausted resource.
         reason: String,
         /// When to try again, if that can be estimated.
         retry_after: Option<Duration>,
@@ -271,8 +271,8 @@ fn ended(end: &End) -> String {
         End::NoServer(server, loss) => {
             format!("no worker of server \"{server}\" could be started: {}", lost(loss))
         }
-        End::TooWide(reason) => reason.to_string(),
-        End::Unfit(reason) => reason.to_string(),
+        End::TooManyCores(reason) => reason.to_string(),
+        End::NoFittingHost(reason) => reason.to_string(),
         End::DependencyFailed(_) => "a call that it needs has failed".into(),
         End::NestedCallLimit(limit) => limit.to_string(),
         End::NotGathered(reason) => reason.to_string(),

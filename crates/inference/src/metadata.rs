@@ -66,7 +66,7 @@ pub struct TensorProperties {
     pub dimensions: Vec<String>,
     /// Whether the last dimension contains real and imaginary part.
     pub complex: bool,
-    /// The order in which the function stores it; tensors in the other order are transposed.
+    /// Storage order of the function; tensors in the other order are transposed.
     pub order: &'static str,
     /// Whether it may be left out because the shapes of other inputs determine it.
     pub optional: bool,

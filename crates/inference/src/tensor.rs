@@ -183,7 +183,7 @@ pub struct OutputTensor {
 /// The results of a call.
 #[derive(Clone, Debug, Default)]
 pub struct InferResponse {
-    /// The outputs, in the order in which they were requested or declared.
+    /// The outputs, in the order of the request or declaration.
     pub outputs: Vec<OutputTensor>,
 }
 

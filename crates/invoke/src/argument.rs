@@ -59,7 +59,7 @@ pub struct CallResult {
 
 /// The caller's argument for one parameter.
 #[derive(Clone, Debug)]
-pub enum Given {
+pub enum ArgumentValue {
     /// No argument: a work array, a size that follows from arrays, a result to be created.
     Absent,
     /// A number.

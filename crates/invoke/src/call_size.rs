@@ -3,9 +3,9 @@
 use gridrpc_client::CallLimits;
 use gridrpc_idl::{Function, Kind, Mode, extents};
 
-use crate::argument::Given;
+use crate::argument::ArgumentValue;
 use crate::limit_exceeded::CallLimit;
-use crate::sizes::{Known, known_scalars};
+use crate::sizes::{SizeInputs, known_scalars};
 
 /// Bytes of a scalar in a message.
 const SCALAR: u64 = 8;
@@ -26,7 +26,7 @@ pub struct CallSize {
 }
 
 impl CallSize {
-    /// The first limit that the call exceeds by itself, with what it needs and what is allowed.
+    /// The first limit that the call exceeds by itself, with the required and the allowed amount.
     pub(crate) fn exceeded(&self, limits: &CallLimits) -> Option<(CallLimit, u64, u64)> {
         [
             (CallLimit::Bytes, Some(self.bytes_sent), limits.bytes),
@@ -46,13 +46,13 @@ impl CallSize {
 /// # Safety
 /// Arrays without a known length must be as long as the interface says.
 #[must_use]
-pub unsafe fn size_of_call(function: &Function, given: &[Given]) -> CallSize {
+pub unsafe fn size_of_call(function: &Function, given: &[ArgumentValue]) -> CallSize {
     let Ok(scalars) = known_scalars(function, given) else { return CallSize::default() };
-    let known = Known { function, given, scalars: &scalars };
+    let known = SizeInputs { function, given, scalars: &scalars };
     let mut size = CallSize::default();
     for (index, (parameter, given)) in function.parameters.iter().zip(given).enumerate() {
         let bytes = match (&parameter.kind, given) {
-            (_, Given::Texts(texts)) => {
+            (_, ArgumentValue::Texts(texts)) => {
                 texts.iter().flatten().map(|text| text.len() as u64 + SCALAR).sum()
             }
             (Kind::Scalar(_), _) => SCALAR,
@@ -67,7 +67,7 @@ pub unsafe fn size_of_call(function: &Function, given: &[Given]) -> CallSize {
         };
         if matches!(parameter.mode, Mode::In | Mode::InOut) {
             size.bytes_in = size.bytes_in.saturating_add(bytes);
-            if !matches!(given, Given::Shared(_)) {
+            if !matches!(given, ArgumentValue::Shared(_)) {
                 size.bytes_sent = size.bytes_sent.saturating_add(bytes);
             }
         }
@@ -96,18 +96,18 @@ mod tests {
         let module = gridrpc_idl::parse(source).module.unwrap();
         let function = &module.functions[0];
         let given = [
-            Given::Scalar(Scalar::Int(10)),
-            Given::Scalar(Scalar::Float(0.5)),
-            Given::Absent,
-            Given::Absent,
-            Given::Absent,
+            ArgumentValue::Scalar(Scalar::Int(10)),
+            ArgumentValue::Scalar(Scalar::Float(0.5)),
+            ArgumentValue::Absent,
+            ArgumentValue::Absent,
+            ArgumentValue::Absent,
         ];
         // SAFETY: there are no arrays.
         let size = unsafe { size_of_call(function, &given) };
         assert_eq!((size.bytes_in, size.bytes_sent, size.work), (816, 816, 800));
         assert_eq!(size.bytes_out, 800 + 40);
         assert_eq!(size.operations, Some(4000.0));
-        let absent = vec![Given::Absent; 5];
+        let absent = vec![ArgumentValue::Absent; 5];
         // SAFETY: there are no arrays.
         let unknown = unsafe { size_of_call(function, &absent) };
         assert_eq!((unknown.bytes_out, unknown.operations), (0, None));

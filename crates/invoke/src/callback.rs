@@ -34,7 +34,7 @@ pub struct CallbackFrame {
 }
 
 /// The arguments of a callback, and the shapes needed to send them back.
-type Taken = (Vec<CallbackValue>, Vec<Shape>);
+type CallbackInput = (Vec<CallbackValue>, Vec<Shape>);
 
 impl CallbackFrame {
     /// For calls of `target` with these scalars.
@@ -78,7 +78,7 @@ impl CallbackFrame {
         own: &[Parameter],
         mut sections: Vec<Incoming>,
         order: Order,
-    ) -> Result<Taken, String> {
+    ) -> Result<CallbackInput, String> {
         let came = match sections.first() {
             Some(values) => decode_values(values.bytes(), order)
                 .map_err(|error| format!("broken arguments: {error}"))?,

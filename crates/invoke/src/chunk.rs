@@ -6,7 +6,7 @@ use gridrpc_idl::{Function, Kind, Mode, Type, Values};
 use gridrpc_typed::{Scalar, Sizes, add_text, dtype, integer_fits};
 use gridrpc_wire::{Array, Chunk, DType, Order, Value};
 
-use crate::argument::{Given, PrepareError};
+use crate::argument::{ArgumentValue, PrepareError};
 use crate::chunk_results::ChunkLanding;
 use crate::prepared::request;
 use crate::sizes::{bytes, derived, element, fits};
@@ -108,12 +108,12 @@ impl<'t> ChunkBuilder<'t> {
 
     /// Adds an item, if all items together then have at most `budget` bytes. Returns whether it was added. An item is
     /// not added if it is large, refers to shared data, does not match the interface, or transfers only a part of an
-    /// array. A separate call reports what is wrong with it.
+    /// array. A separate call reports its problem.
     ///
     /// # Safety
     /// Arrays without a known length must be as long as the interface says. Those that are changed
     /// must stay where they are until the landing is used or dropped.
-    pub unsafe fn add(&mut self, given: &[Given], budget: usize) -> bool {
+    pub unsafe fn add(&mut self, given: &[ArgumentValue], budget: usize) -> bool {
         if given.len() != self.arguments.len() || self.items == u32::MAX {
             return false;
         }
@@ -141,7 +141,7 @@ impl<'t> ChunkBuilder<'t> {
     }
 
     /// Adds the item to all columns. Returns its size including its results, bytes.
-    fn add_all(&mut self, given: &[Given]) -> Option<usize> {
+    fn add_all(&mut self, given: &[ArgumentValue]) -> Option<usize> {
         let function = self.target.interface();
         let values = Item { function, given };
         let (shapes, new) = self.sizes.of(&values).ok()?;
@@ -161,7 +161,7 @@ impl<'t> ChunkBuilder<'t> {
                     column.extend_from_slice(&number.to_bytes(of)[..dtype.size()]);
                 }
                 (Arguments::Numbers(_, column), Some((dimensions, shape))) => {
-                    let Given::Array(memory) = &given[index] else { return None };
+                    let ArgumentValue::Array(memory) = &given[index] else { return None };
                     let Kind::Array { dimensions: declared, element } = &parameter.kind else {
                         return None;
                     };
@@ -177,7 +177,7 @@ impl<'t> ChunkBuilder<'t> {
                     }
                 }
                 (Arguments::Texts(column), _) => {
-                    let Given::Texts(texts) = &given[index] else { return None };
+                    let ArgumentValue::Texts(texts) = &given[index] else { return None };
                     let count = shaped.map_or(1, |(_, shape)| shape.count());
                     if texts.len() != count {
                         return None;
@@ -187,7 +187,7 @@ impl<'t> ChunkBuilder<'t> {
             }
             len += self.arguments[index].len() - had;
             if parameter.mode == Mode::Out || parameter.mode == Mode::InOut && of == Type::String {
-                if !matches!(given[index], Given::Absent) && parameter.mode == Mode::Out {
+                if !matches!(given[index], ArgumentValue::Absent) && parameter.mode == Mode::Out {
                     return None;
                 }
                 len += self.landing.makes(index, shaped, new)?;
@@ -254,14 +254,14 @@ impl<'t> ChunkBuilder<'t> {
 /// Values of one item.
 struct Item<'a> {
     function: &'a Function,
-    given: &'a [Given],
+    given: &'a [ArgumentValue],
 }
 
 impl Values for Item<'_> {
     fn scalar(&self, parameter: usize) -> Option<i64> {
         match self.given.get(parameter)? {
-            Given::Scalar(Scalar::Int(value)) => Some(*value),
-            Given::Absent => derived(self.function, self.given, parameter),
+            ArgumentValue::Scalar(Scalar::Int(value)) => Some(*value),
+            ArgumentValue::Absent => derived(self.function, self.given, parameter),
             _ => None,
         }
     }
@@ -272,10 +272,10 @@ impl Values for Item<'_> {
 }
 
 /// The number of a scalar parameter in its type; `absent` computes one that was left out.
-fn number(of: Type, given: &Given, absent: impl FnOnce() -> Option<i64>) -> Option<Scalar> {
+fn number(of: Type, given: &ArgumentValue, absent: impl FnOnce() -> Option<i64>) -> Option<Scalar> {
     let scalar = match given {
-        Given::Scalar(scalar) => *scalar,
-        Given::Absent => Scalar::Int(absent()?),
+        ArgumentValue::Scalar(scalar) => *scalar,
+        ArgumentValue::Absent => Scalar::Int(absent()?),
         _ => return None,
     };
     let complex = matches!(of, Type::SComplex | Type::DComplex);

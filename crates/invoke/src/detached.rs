@@ -11,10 +11,10 @@ use gridrpc_typed::{Scalar, Shape, dtype};
 use gridrpc_wire::{Order, Ranks, Value, decode_values};
 use thiserror::Error;
 
-use crate::argument::{ArgumentError, Given};
+use crate::argument::{ArgumentError, ArgumentValue};
 use crate::prepared::Prepared;
 use crate::results::{Destination, Landing, Plan};
-use crate::sizes::{Known, known_scalars};
+use crate::sizes::{SizeInputs, known_scalars};
 use crate::target::Target;
 
 /// Why a call cannot be detached, or a program cannot attach to it.
@@ -200,17 +200,17 @@ fn landing(target: &Target, values: &[u8], order: Order) -> Result<Landing, Argu
     } else {
         decode_values(values, order).map_err(broken)?
     };
-    let mut given = vec![Given::Absent; function.parameters.len()];
+    let mut given = vec![ArgumentValue::Absent; function.parameters.len()];
     for (given, value) in given.iter_mut().zip(&values) {
         match value {
-            Value::Int(value) => *given = Given::Scalar(Scalar::Int(*value)),
-            Value::Float(value) => *given = Given::Scalar(Scalar::Float(*value)),
+            Value::Int(value) => *given = ArgumentValue::Scalar(Scalar::Int(*value)),
+            Value::Float(value) => *given = ArgumentValue::Scalar(Scalar::Float(*value)),
             _ => {}
         }
     }
     let scalars =
         known_scalars(function, &given).map_err(|(index, why)| problem(Some(index), why))?;
-    let known = Known { function, given: &given, scalars: &scalars };
+    let known = SizeInputs { function, given: &given, scalars: &scalars };
     let mut landing = Landing::new(&target.name);
     for (index, parameter) in function.parameters.iter().enumerate() {
         let element = match &parameter.kind {

@@ -18,7 +18,7 @@ pub struct LimitExceeded {
     pub limit: CallLimit,
     /// What the call needs.
     pub value: u64,
-    /// What is allowed.
+    /// The limit.
     pub allowed: u64,
 }
 

@@ -13,10 +13,10 @@ use gridrpc_link::payload::PayloadBuilder;
 use gridrpc_typed::{NamedFile, Scalar, Scalars, Shape, dtype, encode_files, encode_texts};
 use gridrpc_wire::{Array, DType, Order, Ranks, Value, encode_values};
 
-use crate::argument::{ArgumentError, CallResult, Given, Memory, PrepareError};
+use crate::argument::{ArgumentError, ArgumentValue, CallResult, Memory, PrepareError};
 use crate::prepared::{Lending, Prepared};
 use crate::results::{Landing, Plan};
-use crate::sizes::{Known, fits, known_scalars, other_rank};
+use crate::sizes::{SizeInputs, fits, known_scalars, other_rank};
 use crate::target::Target;
 
 /// Checks the arguments of a call and builds its payload. `ranks`: the ranks of a parallel function.
@@ -31,7 +31,7 @@ use crate::target::Target;
 pub unsafe fn prepare(
     grid: &Grid,
     target: &Target,
-    given: &[Given],
+    given: &[ArgumentValue],
     lending: Lending,
     ranks: Option<&Ranks>,
 ) -> Result<Prepared, PrepareError> {
@@ -107,15 +107,17 @@ pub unsafe fn prepare(
 
 /// The byte order of a call: that of its largest array that goes to the function, which travels as it is. Smaller arrays
 /// of the other order are converted here. Shared data and results of other calls have this machine's order.
-fn order_of(function: &Function, given: &[Given]) -> Order {
+fn order_of(function: &Function, given: &[ArgumentValue]) -> Order {
     let mut largest = (0, Order::NATIVE);
     for (parameter, one) in function.parameters.iter().zip(given) {
         let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
         match one {
-            Given::Array(Memory { len: Some(len), order, .. }) if comes && *len > largest.0 => {
+            ArgumentValue::Array(Memory { len: Some(len), order, .. })
+                if comes && *len > largest.0 =>
+            {
                 largest = (*len, *order);
             }
-            Given::Shared(_) | Given::Result(_) => return Order::NATIVE,
+            ArgumentValue::Shared(_) | ArgumentValue::Result(_) => return Order::NATIVE,
             _ => {}
         }
     }
@@ -125,7 +127,7 @@ fn order_of(function: &Function, given: &[Given]) -> Order {
 /// A call in preparation.
 pub(super) struct Preparation<'a> {
     pub(super) function: &'a Function,
-    pub(super) given: &'a [Given],
+    pub(super) given: &'a [ArgumentValue],
     pub(super) lending: Lending,
     /// Byte order in which the call travels.
     pub(super) order: Order,
@@ -147,15 +149,18 @@ impl Preparation<'_> {
         let parameter = &self.function.parameters[index];
         let given = &self.given[index];
         match (&parameter.kind, given) {
-            (Kind::Callback(_), Given::Callback) => Ok(Value::None),
+            (Kind::Callback(_), ArgumentValue::Callback) => Ok(Value::None),
             (Kind::Callback(_), _) => Err("has to be a function to call back".into()),
             (Kind::Scalar(of @ (Type::String | Type::Filename)), given) => {
                 self.add_texts(index, *of, 1, given)
             }
             (Kind::Scalar(of), given) => self.add_scalar(*of, index, given),
             (Kind::Array { element, dimensions }, given) => {
-                let known =
-                    Known { function: self.function, given: self.given, scalars: &self.scalars };
+                let known = SizeInputs {
+                    function: self.function,
+                    given: self.given,
+                    scalars: &self.scalars,
+                };
                 let extents = extents(self.function, index, &known)
                     .map_err(|error| format!("cannot be sent: {error}"))?;
                 let sizes: Vec<u64> = extents.iter().map(|extent| extent.size).collect();
@@ -166,25 +171,25 @@ impl Preparation<'_> {
                 let Some(dtype) = dtype(*element) else { return Err("cannot be sent".into()) };
                 let shape =
                     Shape::new(extents, self.function.fortran(), element.size().unwrap_or(1));
-                if let Given::Array(memory) = given {
+                if let ArgumentValue::Array(memory) = given {
                     fits(memory, &shape, &sizes, dimensions, *element)?;
                 }
                 match (parameter.mode, given) {
                     (Mode::Work, _) => Ok(Value::None),
-                    (Mode::In, Given::Array(memory)) => {
+                    (Mode::In, ArgumentValue::Array(memory)) => {
                         self.add_in(memory, &shape, dtype)?;
                         Ok(self.array(dtype, &shape))
                     }
-                    (Mode::In, Given::Shared(shared)) => {
+                    (Mode::In, ArgumentValue::Shared(shared)) => {
                         self.add_part(shared, &shape, &sizes, dtype)?;
                         Ok(self.array(dtype, &shape))
                     }
-                    (Mode::In, Given::Result(result)) => {
+                    (Mode::In, ArgumentValue::Result(result)) => {
                         self.check_result(result, &shape, &sizes, dtype)?;
                         self.needs.push((index, result.clone()));
                         Ok(self.array_in(dtype, &shape, 0))
                     }
-                    (Mode::InOut, Given::Array(memory)) => {
+                    (Mode::InOut, ArgumentValue::Array(memory)) => {
                         let to = self.add_in_out(memory, &shape, dtype)?;
                         let (shape_there, order) = (shape.clone(), memory.order);
                         self.plan(
@@ -193,10 +198,10 @@ impl Preparation<'_> {
                         );
                         Ok(self.array(dtype, &shape))
                     }
-                    (Mode::Out, Given::Array(_) | Given::Absent) => {
+                    (Mode::Out, ArgumentValue::Array(_) | ArgumentValue::Absent) => {
                         let (to, room) = self.add_out(given, &shape);
                         let order = match given {
-                            Given::Array(memory) => memory.order,
+                            ArgumentValue::Array(memory) => memory.order,
                             _ => Order::NATIVE,
                         };
                         let shape_there = shape.clone();
@@ -206,9 +211,11 @@ impl Preparation<'_> {
                         );
                         Ok(if room { self.array(dtype, &shape) } else { Value::None })
                     }
-                    (_, Given::Absent) => Err("is missing".into()),
-                    (_, Given::Shared(_)) => Err("is shared data, which cannot be changed".into()),
-                    (_, Given::Result(_)) => {
+                    (_, ArgumentValue::Absent) => Err("is missing".into()),
+                    (_, ArgumentValue::Shared(_)) => {
+                        Err("is shared data, which cannot be changed".into())
+                    }
+                    (_, ArgumentValue::Result(_)) => {
                         Err("is the result of another call, which cannot be changed".into())
                     }
                     _ => Err("has to be an array".into()),
@@ -249,10 +256,15 @@ impl Preparation<'_> {
         self.results += 1;
     }
 
-    fn add_scalar(&mut self, of: Type, index: usize, given: &Given) -> Result<Value, Problem> {
+    fn add_scalar(
+        &mut self,
+        of: Type,
+        index: usize,
+        given: &ArgumentValue,
+    ) -> Result<Value, Problem> {
         let scalar = match given {
-            Given::Scalar(scalar) => *scalar,
-            Given::Absent => match self.scalars.scalar(index) {
+            ArgumentValue::Scalar(scalar) => *scalar,
+            ArgumentValue::Absent => match self.scalars.scalar(index) {
                 Some(size) => Scalar::Int(size),
                 None if of.is_integer() => {
                     let near = other_rank(self.function, self.given, index);
@@ -299,15 +311,15 @@ impl Preparation<'_> {
         index: usize,
         of: Type,
         count: usize,
-        given: &Given,
+        given: &ArgumentValue,
     ) -> Result<Value, Problem> {
         let parameter = &self.function.parameters[index];
         let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
         let goes = matches!(parameter.mode, Mode::Out | Mode::InOut);
         let texts: &[Option<Vec<u8>>] = match given {
-            Given::Texts(texts) => texts,
+            ArgumentValue::Texts(texts) => texts,
             _ if !comes && (of == Type::String || !goes) => &[],
-            Given::Absent => return Err("is missing".into()),
+            ArgumentValue::Absent => return Err("is missing".into()),
             _ if of == Type::Filename => return Err("has to name a file".into()),
             _ => return Err("has to be a string".into()),
         };

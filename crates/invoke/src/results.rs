@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gridrpc_client::ResultArray;
 use gridrpc_link::buffers::{Sink, Source};
 use gridrpc_link::payload::Incoming;
-use gridrpc_shm::segment::{Left, Lent};
+use gridrpc_shm::segment::{InPlaceResult, PooledSegment};
 use gridrpc_typed::{Shape, decode_texts, scatter};
 use gridrpc_wire::{DType, Order, Value, decode_values};
 use thiserror::Error;
@@ -40,9 +40,9 @@ pub(super) enum Plan {
 
 /// A section of the call that the worker may have written to.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ResultSlot {
     pub(super) section: u16,
-    pub(super) lent: Arc<Lent>,
+    pub(super) lent: Arc<PooledSegment>,
     pub(super) offset: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Landing {
     pub(super) function: Arc<str>,
     /// With the parameter's index and name.
     pub(super) plans: Vec<(usize, String, Plan)>,
-    pub(super) rooms: Vec<Room>,
+    pub(super) rooms: Vec<ResultSlot>,
     pub(super) sources: Vec<Arc<Source>>,
     pub(super) sinks: Vec<Arc<Sink>>,
 }
@@ -66,7 +66,7 @@ unsafe impl Sync for Landing {}
 
 /// An array created for the caller.
 #[derive(Debug)]
-pub struct MadeArray {
+pub struct NewArray {
     /// Type of its elements.
     pub dtype: DType,
     /// Its dimensions, in the order of the interface.
@@ -79,7 +79,7 @@ pub struct MadeArray {
 #[derive(Debug)]
 pub enum Landed {
     /// An array created for the caller.
-    Array(MadeArray),
+    Array(NewArray),
     /// Strings; `None` for a missing one.
     Texts(Vec<Option<Vec<u8>>>),
 }
@@ -172,7 +172,7 @@ impl Landing {
                     let swapped = (order != wanted).then_some(dtype);
                     let made = self.put(section, &shape, to, swapped).ok_or_else(misfit)?;
                     if let Some(elements) = made {
-                        let made = MadeArray { dtype, dimensions, elements };
+                        let made = NewArray { dtype, dimensions, elements };
                         landed.push((parameter, Landed::Array(made)));
                     }
                 }
@@ -242,7 +242,7 @@ impl Landing {
                 }
                 Some(None)
             }
-            // The call has no section in which a worker could have left it.
+            // The call has no section for an in-place result.
             Destination::Made if in_room => None,
             Destination::Made => {
                 let section = match swapped {
@@ -260,9 +260,9 @@ impl Landing {
     }
 
     /// The data that the worker has left in a section of the call.
-    fn room(&self, section: u16, len: u64) -> Option<Left> {
+    fn room(&self, section: u16, len: u64) -> Option<InPlaceResult> {
         let room = self.rooms.iter().find(|room| room.section == section)?;
-        Left::new(&room.lent, room.offset, len).ok()
+        InPlaceResult::new(&room.lent, room.offset, len).ok()
     }
 }
 
@@ -312,7 +312,7 @@ mod tests {
         landing.plans.push((0, "result".into(), plan));
         let lent = Pool::new(0).take(COUNT * 8).unwrap();
         lent.write(&numbers(Order::FOREIGN)).unwrap();
-        landing.rooms.push(Room { section: 0, lent: Arc::new(lent), offset: 0 });
+        landing.rooms.push(ResultSlot { section: 0, lent: Arc::new(lent), offset: 0 });
         let array = Array { dtype, fortran: false, shape: vec![COUNT], section: 1 };
         let mut values = Vec::new();
         encode_values(&[Value::Array(array)], order, &mut values).unwrap();

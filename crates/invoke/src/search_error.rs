@@ -62,7 +62,7 @@ pub enum SearchError {
         /// Why not, for each of these servers.
         failures: Vec<ServerCatalogueError>,
     },
-    /// A server has not said what it offers.
+    /// The offer of a server is unknown.
     #[error(transparent)]
     Server(#[from] ServerCatalogueError),
     /// The parameters of a server's function have changed since it was looked up.

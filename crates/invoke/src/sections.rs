@@ -6,14 +6,14 @@ use std::sync::Arc;
 use gridrpc_core::BlobId;
 use gridrpc_link::buffers::{Sink, Source};
 use gridrpc_shm::arrays;
-use gridrpc_shm::segment::Lent;
+use gridrpc_shm::segment::PooledSegment;
 use gridrpc_typed::{Shape, gather};
 use gridrpc_wire::{DType, Order};
 
-use crate::argument::{CallResult, Given, Memory, SharedPart};
+use crate::argument::{ArgumentValue, CallResult, Memory, SharedPart};
 use crate::prepare::{Preparation, Problem};
 use crate::prepared::Lending;
-use crate::results::{Destination, Room};
+use crate::results::{Destination, ResultSlot};
 use crate::sizes::bytes;
 
 impl Preparation<'_> {
@@ -166,8 +166,8 @@ impl Preparation<'_> {
 
     /// Destination of a result, and whether the call has a section for it because the caller has it in shared memory.
     /// Otherwise the worker leaves it in its own memory, which is warm from earlier results.
-    pub(super) fn add_out(&mut self, given: &Given, shape: &Shape) -> (Destination, bool) {
-        let Given::Array(memory) = given else { return (Destination::Made, false) };
+    pub(super) fn add_out(&mut self, given: &ArgumentValue, shape: &Shape) -> (Destination, bool) {
+        let ArgumentValue::Array(memory) = given else { return (Destination::Made, false) };
         if self.is_large(shape) {
             if !self.payload.has_shared_memory() {
                 if !self.function.idempotent {
@@ -184,9 +184,9 @@ impl Preparation<'_> {
     }
 
     /// Adds a section that the worker writes a result to.
-    fn room(&mut self, lent: &Arc<Lent>, offset: u64, len: u64, moved: u64) {
+    fn room(&mut self, lent: &Arc<PooledSegment>, offset: u64, len: u64, moved: u64) {
         self.payload.add_shared(Arc::clone(lent), offset, len, moved);
-        let room = Room { section: self.sections, lent: Arc::clone(lent), offset };
+        let room = ResultSlot { section: self.sections, lent: Arc::clone(lent), offset };
         self.landing.rooms.push(room);
     }
 

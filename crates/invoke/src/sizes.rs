@@ -3,19 +3,19 @@
 use gridrpc_idl::{Dimension, Expr, Function, Kind, Type, Values};
 use gridrpc_typed::{Scalar, Scalars, Shape, dtype, integer_fits};
 
-use crate::argument::{Given, Memory};
+use crate::argument::{ArgumentValue, Memory};
 
 /// The integers that sizes are computed from; missing ones follow from the arrays' shapes.
 pub(super) fn known_scalars(
     function: &Function,
-    all: &[Given],
+    all: &[ArgumentValue],
 ) -> Result<Scalars, (usize, String)> {
     let mut scalars = Scalars::new(function);
     for (index, (parameter, given)) in function.parameters.iter().zip(all).enumerate() {
         let Kind::Scalar(of) = parameter.kind else { continue };
         let value = match given {
-            Given::Scalar(value) => *value,
-            Given::Absent if of.is_integer() => match derived(function, all, index) {
+            ArgumentValue::Scalar(value) => *value,
+            ArgumentValue::Absent if of.is_integer() => match derived(function, all, index) {
                 Some(size) => Scalar::Int(size),
                 None => continue,
             },
@@ -33,13 +33,13 @@ pub(super) fn known_scalars(
 }
 
 /// The length of a dimension that is declared as exactly this scalar.
-pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Option<i64> {
+pub(super) fn derived(function: &Function, given: &[ArgumentValue], scalar: usize) -> Option<i64> {
     function.parameters.iter().zip(given).find_map(|(parameter, given)| {
         let Kind::Array { dimensions, .. } = &parameter.kind else { return None };
         let shape = match given {
-            Given::Array(memory) => memory.shape.as_ref()?,
-            Given::Shared(shared) => &shared.shape,
-            Given::Result(result) => &result.shape,
+            ArgumentValue::Array(memory) => memory.shape.as_ref()?,
+            ArgumentValue::Shared(shared) => &shared.shape,
+            ArgumentValue::Result(result) => &result.shape,
             _ => return None,
         };
         let is_it = |dimension: &Dimension| {
@@ -53,10 +53,14 @@ pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Op
 
 /// Why the length of a dimension that is this scalar does not follow from an array that is given: the array has another
 /// number of dimensions.
-pub(super) fn other_rank(function: &Function, given: &[Given], scalar: usize) -> Option<String> {
+pub(super) fn other_rank(
+    function: &Function,
+    given: &[ArgumentValue],
+    scalar: usize,
+) -> Option<String> {
     function.parameters.iter().zip(given).find_map(|(parameter, given)| {
         let Kind::Array { dimensions, .. } = &parameter.kind else { return None };
-        let Given::Array(Memory { shape: Some(shape), .. }) = given else { return None };
+        let ArgumentValue::Array(Memory { shape: Some(shape), .. }) = given else { return None };
         let is_it = |dimension: &Dimension| {
             matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar)
         };
@@ -70,13 +74,13 @@ pub(super) fn other_rank(function: &Function, given: &[Given], scalar: usize) ->
 }
 
 /// Inputs of sizes: scalars, and elements of the caller's arrays.
-pub(super) struct Known<'a> {
+pub(super) struct SizeInputs<'a> {
     pub(super) function: &'a Function,
-    pub(super) given: &'a [Given],
+    pub(super) given: &'a [ArgumentValue],
     pub(super) scalars: &'a Scalars,
 }
 
-impl Values for Known<'_> {
+impl Values for SizeInputs<'_> {
     fn scalar(&self, parameter: usize) -> Option<i64> {
         self.scalars.scalar(parameter)
     }
@@ -87,7 +91,7 @@ impl Values for Known<'_> {
 
     fn real(&self, parameter: usize) -> Option<f64> {
         match self.given.get(parameter) {
-            Some(Given::Scalar(Scalar::Float(value))) => Some(*value),
+            Some(ArgumentValue::Scalar(Scalar::Float(value))) => Some(*value),
             _ => self.scalar(parameter).map(|value| value as f64),
         }
     }
@@ -96,14 +100,14 @@ impl Values for Known<'_> {
 /// An element of a caller's array that sizes depend on.
 pub(super) fn element(
     function: &Function,
-    given: &[Given],
+    given: &[ArgumentValue],
     parameter: usize,
     index: u64,
 ) -> Option<i64> {
     let Kind::Array { element, .. } = function.parameters.get(parameter)?.kind else {
         return None;
     };
-    let Given::Array(memory) = given.get(parameter)? else { return None };
+    let ArgumentValue::Array(memory) = given.get(parameter)? else { return None };
     let size = element.size().filter(|_| element.is_integer())?;
     let at = usize::try_from(index).ok()?.checked_mul(size)?;
     if memory.start.is_null() || memory.len.is_some_and(|len| len < at + size) {

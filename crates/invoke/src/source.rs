@@ -11,20 +11,20 @@ use crate::search_error::SearchError;
 
 /// A module that a source has.
 #[derive(Clone, Debug)]
-pub enum FoundModule {
+pub enum LocatedModule {
     /// A file of this machine.
     File(Arc<ModuleFile>),
     /// A module that a server offers.
     Offered(Arc<ServerModule>),
 }
 
-impl FoundModule {
+impl LocatedModule {
     /// Its interface.
     #[must_use]
     pub fn interface(&self) -> &Arc<Module> {
         match self {
-            FoundModule::File(module) => &module.interface,
-            FoundModule::Offered(module) => &module.interface,
+            LocatedModule::File(module) => &module.interface,
+            LocatedModule::Offered(module) => &module.interface,
         }
     }
 
@@ -32,25 +32,25 @@ impl FoundModule {
     #[must_use]
     pub fn server(&self) -> Option<&str> {
         match self {
-            FoundModule::File(_) => None,
-            FoundModule::Offered(module) => Some(&module.server),
+            LocatedModule::File(_) => None,
+            LocatedModule::Offered(module) => Some(&module.server),
         }
     }
 }
 
-/// What has interfaces of modules.
+/// A source of module interfaces.
 pub trait InterfaceSource {
     /// The module of a function or class `module/name`; none: this source does not have it.
     ///
     /// # Errors
     /// When the source cannot say.
-    fn module_of(&self, name: &str) -> Result<Option<FoundModule>, SearchError>;
+    fn module_of(&self, name: &str) -> Result<Option<LocatedModule>, SearchError>;
 
     /// The module that has a function or class with this bare name.
     ///
     /// # Errors
     /// When the source cannot say.
-    fn module_with(&self, bare: &str) -> Result<Option<FoundModule>, SearchError>;
+    fn module_with(&self, bare: &str) -> Result<Option<LocatedModule>, SearchError>;
 
     /// All functions, `module/function`.
     ///
@@ -60,18 +60,18 @@ pub trait InterfaceSource {
 }
 
 impl InterfaceSource for ModuleSearch {
-    fn module_of(&self, name: &str) -> Result<Option<FoundModule>, SearchError> {
+    fn module_of(&self, name: &str) -> Result<Option<LocatedModule>, SearchError> {
         let (module, _) = name.split_once('/').unwrap_or((name, ""));
         match self.find(module) {
-            Ok(module) => Ok(Some(FoundModule::File(module))),
+            Ok(module) => Ok(Some(LocatedModule::File(module))),
             Err(SearchError::NoModule { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn module_with(&self, bare: &str) -> Result<Option<FoundModule>, SearchError> {
+    fn module_with(&self, bare: &str) -> Result<Option<LocatedModule>, SearchError> {
         match self.resolve(bare) {
-            Ok((module, _)) => Ok(Some(FoundModule::File(module))),
+            Ok((module, _)) => Ok(Some(LocatedModule::File(module))),
             Err(SearchError::Name(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -90,11 +90,11 @@ impl InterfaceSource for ModuleSearch {
 }
 
 impl InterfaceSource for ServerCatalogue {
-    fn module_of(&self, name: &str) -> Result<Option<FoundModule>, SearchError> {
-        Ok(self.module(name)?.map(FoundModule::Offered))
+    fn module_of(&self, name: &str) -> Result<Option<LocatedModule>, SearchError> {
+        Ok(self.module(name)?.map(LocatedModule::Offered))
     }
 
-    fn module_with(&self, bare: &str) -> Result<Option<FoundModule>, SearchError> {
+    fn module_with(&self, bare: &str) -> Result<Option<LocatedModule>, SearchError> {
         let list = self.list()?;
         let own = |name: &str| {
             let (_, own) = name.split_once('/')?;
@@ -110,7 +110,7 @@ impl InterfaceSource for ServerCatalogue {
     }
 }
 
-/// The sources of a grid, in the order in which they are searched.
+/// The sources of a grid, in search order.
 #[derive(Debug)]
 pub struct InterfaceSources<'a> {
     files: Option<&'a ModuleSearch>,
@@ -147,9 +147,9 @@ impl<'a> InterfaceSources<'a> {
     ///
     /// # Errors
     /// When no source has it.
-    pub fn resolve<'n>(&self, name: &'n str) -> Result<(FoundModule, &'n str), SearchError> {
+    pub fn resolve<'n>(&self, name: &'n str) -> Result<(LocatedModule, &'n str), SearchError> {
         if let (Some(files), true) = (self.files, self.servers.is_empty()) {
-            return files.resolve(name).map(|(module, own)| (FoundModule::File(module), own));
+            return files.resolve(name).map(|(module, own)| (LocatedModule::File(module), own));
         }
         let parts = name.split_once('/');
         if parts.map_or(name.is_empty(), |(module, own)| module.is_empty() || own.is_empty()) {

@@ -7,15 +7,15 @@ use gridrpc_idl::{Function, Module};
 use gridrpc_typed::ModuleFile;
 use gridrpc_wire::FunctionForm;
 
-use crate::argument::{Given, PrepareError};
+use crate::argument::{ArgumentValue, PrepareError};
 use crate::call_size::size_of_call;
 use crate::limit_exceeded::LimitExceeded;
 use crate::search::function_names;
 use crate::search_error::SearchError;
-use crate::source::FoundModule;
+use crate::source::LocatedModule;
 
 /// Index of a function's class, if it is a method, and its own index.
-type Place = (Option<usize>, usize);
+type FunctionIndex = (Option<usize>, usize);
 
 /// A function of a module, registered with a grid.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Target {
     /// `module/function`, or `module/Class.method`.
     pub name: Arc<str>,
     module: Arc<Module>,
-    place: Place,
+    place: FunctionIndex,
     function: Registered,
 }
 
@@ -69,10 +69,10 @@ impl Target {
     ///
     /// # Errors
     /// When the module has no such function, or the grid has not its server.
-    pub fn found(grid: &Grid, module: &FoundModule, name: &str) -> Result<Target, SearchError> {
+    pub fn found(grid: &Grid, module: &LocatedModule, name: &str) -> Result<Target, SearchError> {
         match module {
-            FoundModule::File(module) => Target::new(grid, module, name),
-            FoundModule::Offered(module) => Target::offered(grid, module, name),
+            LocatedModule::File(module) => Target::new(grid, module, name),
+            LocatedModule::Offered(module) => Target::offered(grid, module, name),
         }
     }
 
@@ -145,7 +145,7 @@ impl Target {
     pub(crate) unsafe fn check_limits(
         &self,
         grid: &Grid,
-        given: &[Given],
+        given: &[ArgumentValue],
     ) -> Result<(), PrepareError> {
         let Registered::Offered(offered) = &self.function else { return Ok(()) };
         let module = Arc::clone(&offered.lock().unwrap_or_else(PoisonError::into_inner).0);
@@ -216,7 +216,7 @@ fn is_compatible(was: &Function, now: &Function) -> bool {
         && was.is_parallel() == now.is_parallel()
 }
 
-fn place_of(interface: &Module, name: &str) -> Option<Place> {
+fn place_of(interface: &Module, name: &str) -> Option<FunctionIndex> {
     let at = |functions: &[Function], name: &str| functions.iter().position(|f| f.name == name);
     match name.split_once('.') {
         None => at(&interface.functions, name).map(|index| (None, index)),
@@ -227,7 +227,7 @@ fn place_of(interface: &Module, name: &str) -> Option<Place> {
     }
 }
 
-fn function_at(module: &Module, place: Place) -> &Function {
+fn function_at(module: &Module, place: FunctionIndex) -> &Function {
     match place {
         (None, index) => &module.functions[index],
         (Some(class), index) => &module.classes[class].methods[index],

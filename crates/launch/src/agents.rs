@@ -42,10 +42,10 @@ pub(super) enum NotSpawned {
 
 impl Agent {
     /// Reports an event of the agent.
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn notify(&self, event: Event) {
         let over = lock(&self.over);
         if !*over {
-            self.report.tell(self.number, event);
+            self.report.notify(self.number, event);
         }
     }
 
@@ -77,8 +77,8 @@ impl Agent {
     fn stop(&self) -> Option<Stopping> {
         let process = lock(&self.process);
         self.stopped.store(true, Ordering::Release);
-        let told = lock(&self.input).take().is_some();
-        process.clone().map(|child| Stopping { child, told })
+        let input_closed = lock(&self.input).take().is_some();
+        process.clone().map(|child| Stopping { child, input_closed })
     }
 }
 
@@ -88,7 +88,7 @@ struct Stopping {
     child: Arc<Child>,
     /// Whether closing standard input tells the agent to exit: it then gets some time before its process is
     /// signalled.
-    told: bool,
+    input_closed: bool,
 }
 
 /// All agents of a launcher.
@@ -153,36 +153,38 @@ impl Agents {
         {
             let mut over = lock(&agent.over);
             *over = true;
-            agent.report.tell(agent.number, event);
+            agent.report.notify(agent.number, event);
         }
         lock(&self.table).threads -= 1;
         self.fewer.notify_all();
     }
 
-    /// Stops an agent, within `patience` at most.
-    pub(super) fn stop(&self, number: u32, patience: Duration) {
+    /// Stops an agent, within `timeout_option` at most.
+    pub(super) fn stop(&self, number: u32, stop_timeout: Duration) {
         let agent = lock(&self.table).agents.get(&number).cloned();
         let stopping = agent.and_then(|agent| agent.stop());
         self.permits.wake();
-        if let Some(Stopping { child, told }) = stopping {
-            let first = if told { leave(patience) } else { Duration::ZERO };
-            child.end_soon(first, patience);
+        if let Some(Stopping { child, input_closed }) = stopping {
+            let first = if input_closed { leave(stop_timeout) } else { Duration::ZERO };
+            child.end_soon(first, stop_timeout);
         }
     }
 
-    /// Stops all agents, within `patience` at most.
-    pub(super) fn close(&self, patience: Duration) {
+    /// Stops all agents, within `timeout_option` at most.
+    pub(super) fn close(&self, stop_timeout: Duration) {
         let begin = Instant::now();
         let agents: Vec<Arc<Agent>> = lock(&self.table).agents.values().cloned().collect();
         let all: Vec<Stopping> = agents.iter().filter_map(|agent| agent.stop()).collect();
         self.permits.wake();
-        all.iter().filter(|stopping| !stopping.told).for_each(|stopping| stopping.child.ask());
-        if all.iter().any(|stopping| stopping.told)
-            && !self.are_gone_before(begin + leave(patience))
+        all.iter()
+            .filter(|stopping| !stopping.input_closed)
+            .for_each(|stopping| stopping.child.ask());
+        if all.iter().any(|stopping| stopping.input_closed)
+            && !self.are_gone_before(begin + leave(stop_timeout))
         {
             all.iter().for_each(|stopping| stopping.child.ask());
         }
-        if !self.are_gone_before(begin + patience) {
+        if !self.are_gone_before(begin + stop_timeout) {
             all.iter().for_each(|stopping| stopping.child.kill());
             self.are_gone_before(Instant::now() + DYING);
         }
@@ -197,8 +199,8 @@ impl Agents {
 }
 
 /// How long an agent that was asked to exit has before its process is signalled.
-fn leave(patience: Duration) -> Duration {
-    patience * 2 / 3
+fn leave(stop_timeout: Duration) -> Duration {
+    stop_timeout * 2 / 3
 }
 
 /// The event for an agent that was stopped before it had a process.

@@ -100,8 +100,8 @@ impl Child {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Asks it to exit after `first` and kills it after `patience`, in a thread. Another thread waits for it.
-    pub(super) fn end_soon(self: Arc<Child>, first: Duration, patience: Duration) {
+    /// Asks it to exit after `first` and kills it after `timeout_option`, in a thread. Another thread waits for it.
+    pub(super) fn end_soon(self: Arc<Child>, first: Duration, stop_timeout: Duration) {
         let begin = Instant::now();
         if first.is_zero() {
             self.ask();
@@ -112,7 +112,7 @@ impl Child {
             if !first.is_zero() && !child.ends_before(begin + first) {
                 child.ask();
             }
-            if !child.ends_before(begin + patience) {
+            if !child.ends_before(begin + stop_timeout) {
                 child.kill();
             }
         });

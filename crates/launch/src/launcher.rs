@@ -52,7 +52,7 @@ pub struct Report(pub Arc<dyn Fn(u32, Event) + Send + Sync>);
 
 impl Report {
     /// Reports an event of an agent.
-    pub fn tell(&self, agent: u32, event: Event) {
+    pub fn notify(&self, agent: u32, event: Event) {
         (self.0)(agent, event);
     }
 }

@@ -56,7 +56,7 @@ pub fn open(group: &HostGroup, own_program: &Path, report: Report) -> Option<Box
     })
 }
 
-/// The job script with which a batch system would start all agents of a group. It contains no secrets. None
+/// Job script that starts all agents of a group. It contains no secrets. None
 /// if the group's launcher uses no script.
 ///
 /// # Errors

@@ -25,7 +25,7 @@ pub(super) struct Local {
     agents: Arc<Agents>,
     /// Prefix, program and arguments.
     command: Arc<[OsString]>,
-    patience: Duration,
+    stop_timeout: Duration,
 }
 
 impl Local {
@@ -41,7 +41,7 @@ impl Local {
         Local {
             agents: Agents::new(report, usize::MAX),
             command: command.collect(),
-            patience: group.stop_timeout,
+            stop_timeout: group.stop_timeout,
         }
     }
 }
@@ -55,11 +55,11 @@ impl Launcher for Local {
     }
 
     fn stop(&mut self, agent: u32) {
-        self.agents.stop(agent, self.patience);
+        self.agents.stop(agent, self.stop_timeout);
     }
 
     fn close(&mut self) {
-        self.agents.close(self.patience);
+        self.agents.close(self.stop_timeout);
     }
 }
 
@@ -72,7 +72,7 @@ fn run(agent: &Arc<Agent>, command: &[OsString], start: &Start) -> Event {
         Err(NotSpawned::Stopped) => return never_started(),
         Err(NotSpawned::Refused(error)) => return Event::Failed(refused(command, &error)),
     };
-    let said = pipes.stderr.take().map(|stderr| tell_lines(agent, stderr));
+    let said = pipes.stderr.take().map(|stderr| report_lines(agent, stderr));
     if let Some(stdin) = &mut pipes.stdin {
         // An agent that does not read its ticket has ended; its status says why.
         let _ = stdin.write_all(format!("{}\n", start.ticket.encode()).as_bytes());
@@ -94,13 +94,13 @@ fn refused(command: &[OsString], error: &std::io::Error) -> String {
 }
 
 /// Reports an agent's standard error line by line. The receiver disconnects at its end.
-pub(super) fn tell_lines(agent: &Arc<Agent>, mut stderr: ChildStderr) -> Receiver<()> {
+pub(super) fn report_lines(agent: &Arc<Agent>, mut stderr: ChildStderr) -> Receiver<()> {
     let (done, all) = mpsc::channel();
     let agent = Arc::clone(agent);
     // Without a thread the output is not reported, and nobody reads the pipe.
     let _ = std::thread::Builder::new().name("gridrpc-said".into()).spawn(move || {
         let (mut lines, mut piece) = (Lines::default(), vec![0; 8 << 10]);
-        let tell = |line: &[u8]| agent.tell(Event::Said(line.to_vec()));
+        let tell = |line: &[u8]| agent.notify(Event::Said(line.to_vec()));
         while let Ok(read @ 1..) = stderr.read(&mut piece) {
             lines.push(&piece[..read], tell);
         }

@@ -15,8 +15,8 @@ use gridrpc_sys::lock;
 use gridrpc_sys::process::end_with_parent;
 
 use super::batch::{
-    Batch, Commands, Failure, JobRequest, JobState, Placing, Submission, System, Task, TaskStatus,
-    job_name, quoted,
+    Batch, Commands, Failure, FilePlacement, JobRequest, JobState, Submission, System, Task,
+    TaskStatus, job_name, quoted,
 };
 use super::child::{Child, how};
 use crate::launcher::{Launcher, Report};
@@ -35,7 +35,7 @@ const OF_RANKS: [&str; 4] = ["PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_
 struct Mpi {
     batch: gridrpc_config::Batch,
     name: String,
-    patience: Duration,
+    stop_timeout: Duration,
     runs: Mutex<HashMap<String, Run>>,
 }
 
@@ -55,11 +55,11 @@ pub(super) fn open(
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(group, own_program);
+    let placing = FilePlacement::new(group, own_program);
     let mpi = Mpi {
         batch: batch.clone(),
         name: job_name(group),
-        patience: group.stop_timeout,
+        stop_timeout: group.stop_timeout,
         runs: Mutex::default(),
     };
     Box::new(Batch::new(mpi, placing, group.stop_timeout, report))
@@ -165,7 +165,7 @@ impl System for Mpi {
     fn cancel(&self, _: &Commands, tasks: &[Task]) -> Result<(), Failure> {
         let runs = lock(&self.runs);
         for run in tasks.iter().filter_map(|task| runs.get(&task.job)) {
-            Arc::clone(&run.child).end_soon(Duration::ZERO, self.patience.min(LEAVING));
+            Arc::clone(&run.child).end_soon(Duration::ZERO, self.stop_timeout.min(LEAVING));
         }
         Ok(())
     }

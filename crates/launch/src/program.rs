@@ -26,7 +26,7 @@ const KEPT: usize = 5;
 #[derive(Debug)]
 pub(super) struct Program {
     command: Arc<[String]>,
-    patience: Duration,
+    stop_timeout: Duration,
     report: Report,
     running: Option<RunningProgram>,
 }
@@ -43,8 +43,8 @@ struct RunningProgram {
 }
 
 impl Program {
-    pub(super) fn new(command: &[String], patience: Duration, report: Report) -> Program {
-        Program { command: command.into(), patience, report, running: None }
+    pub(super) fn new(command: &[String], stop_timeout: Duration, report: Report) -> Program {
+        Program { command: command.into(), stop_timeout, report, running: None }
     }
 
     fn begin(&self) -> std::io::Result<RunningProgram> {
@@ -71,7 +71,7 @@ impl Launcher for Program {
             Err(error) => {
                 let why = format!("no thread could be started for the launcher: {error}");
                 for start in starts {
-                    self.report.tell(start.agent, Event::Failed(why.clone()));
+                    self.report.notify(start.agent, Event::Failed(why.clone()));
                 }
                 return;
             }
@@ -93,11 +93,11 @@ impl Launcher for Program {
 
     fn close(&mut self) {
         let Some(running) = self.running.take() else { return };
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.stop_timeout;
         let _ = running.lines.send("end\n".to_owned());
         drop(running.lines);
         // Wait for the channel to disconnect.
-        if running.all.recv_timeout(self.patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if running.all.recv_timeout(self.stop_timeout) == Err(mpsc::RecvTimeoutError::Timeout) {
             if let Some(child) = lock(&running.process).clone() {
                 child.ask();
                 if !child.ends_before(until + LEAVING) {
@@ -178,7 +178,7 @@ fn listen(
         thread(
             "gridrpc-hears",
             Box::new(move || {
-                each_line(stdout, |line| conversation.hear(&text(line)));
+                each_line(stdout, |line| conversation.handle_line(&text(line)));
                 drop(done);
                 // A program that has closed its output is of no use.
                 if !child.ends_before(Instant::now() + LEAVING) {

@@ -58,14 +58,14 @@ impl Protocol {
             refused
         };
         if let Some(why) = refused {
-            self.report.tell(start.agent, Event::Failed(why));
+            self.report.notify(start.agent, Event::Failed(why));
             return None;
         }
         Some(format!("start {} {host} {}\n", start.agent, start.ticket.encode()))
     }
 
     /// Handles a line from the program.
-    pub(super) fn hear(&self, line: &str) {
+    pub(super) fn handle_line(&self, line: &str) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (number, words) = rest.split_once(' ').unwrap_or((rest, ""));
         let known = matches!(word, "state" | "started" | "said" | "failed" | "ended");
@@ -94,7 +94,7 @@ impl Protocol {
             state.agents.remove(&agent);
         }
         // Under the lock, so that no event follows an agent's end.
-        self.report.tell(agent, event);
+        self.report.notify(agent, event);
     }
 
     fn complain(&self, line: &str) {
@@ -119,7 +119,7 @@ impl Protocol {
         for (agent, started) in std::mem::take(&mut state.agents) {
             let why = why.to_owned();
             let event = if started { Event::Ended(why) } else { Event::Failed(why) };
-            self.report.tell(agent, event);
+            self.report.notify(agent, event);
         }
     }
 }

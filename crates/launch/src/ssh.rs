@@ -21,7 +21,7 @@ const AT_ONCE: usize = 32;
 pub(super) struct Ssh {
     agents: Arc<Agents>,
     how: Arc<SshCommand>,
-    patience: Duration,
+    stop_timeout: Duration,
 }
 
 impl Ssh {
@@ -35,7 +35,7 @@ impl Ssh {
             interval: (group.heartbeat.as_secs() / MISSED).max(1),
         };
         let agents = Agents::new(report, AT_ONCE);
-        Ssh { agents, how: Arc::new(how), patience: group.stop_timeout }
+        Ssh { agents, how: Arc::new(how), stop_timeout: group.stop_timeout }
     }
 }
 
@@ -48,11 +48,11 @@ impl Launcher for Ssh {
     }
 
     fn stop(&mut self, agent: u32) {
-        self.agents.stop(agent, self.patience);
+        self.agents.stop(agent, self.stop_timeout);
     }
 
     fn close(&mut self) {
-        self.agents.close(self.patience);
+        self.agents.close(self.stop_timeout);
     }
 }
 
@@ -64,7 +64,7 @@ fn run(agents: &Agents, agent: &Arc<Agent>, how: &SshCommand, start: &Start) -> 
         return Event::Failed(format!("`{host}` cannot be a host's name"));
     }
     let permit = agents.permits.try_take().or_else(|| {
-        agent.tell(Event::State("waits until others have been connected to".into()));
+        agent.notify(Event::State("waits until others have been connected to".into()));
         agents.permits.take(|| !agent.is_stopped())
     });
     let Some(permit) = permit else { return never_started() };
@@ -79,7 +79,7 @@ fn run(agents: &Agents, agent: &Arc<Agent>, how: &SshCommand, start: &Start) -> 
     let Some(mut command) = how.command(start, &staging::command(&script)) else {
         return Event::Failed("no command is named for ssh".into());
     };
-    agent.tell(Event::State("connects by ssh".into()));
+    agent.notify(Event::State("connects by ssh".into()));
     match agent.spawn(&mut command) {
         Ok((child, pipes)) => SshProcess::new(agent, how, start, script, child, pipes).run(permit),
         Err(NotSpawned::Stopped) => never_started(),

@@ -15,7 +15,7 @@ use super::error_hints::refusal;
 use super::lines::{Lines, text};
 use super::permits::Permit;
 use super::ssh_command::{SshCommand, client_port};
-use super::staging::{Told, failure, told};
+use super::staging::{ScriptMessage, failure, parse_message};
 use crate::launcher::{COPIES, Event, Start};
 
 /// ssh's message on standard error for an established reverse tunnel.
@@ -27,7 +27,7 @@ const KEPT: usize = 30;
 /// How often to check whether ssh has ended while other processes hold its standard error, ms.
 const LOOK: u16 = 100;
 
-/// An ssh process, and what is known about the host.
+/// An ssh process, and the state of its host.
 #[derive(Debug)]
 pub(super) struct SshProcess<'a> {
     agent: &'a Agent,
@@ -101,7 +101,9 @@ impl<'a> SshProcess<'a> {
             match (from, read) {
                 (From::Output, 0) => self.stdout = None,
                 (From::Error, 0) => self.stderr = None,
-                (From::Output, _) => output.push(&piece[..read], |line| self.hear(&text(line))),
+                (From::Output, _) => {
+                    output.push(&piece[..read], |line| self.handle_line(&text(line)))
+                }
                 (From::Error, _) => error.push(&piece[..read], |line| self.note(line)),
             }
             if self.started {
@@ -129,7 +131,7 @@ impl<'a> SshProcess<'a> {
             let fds = pipes.iter().map(|(_, fd)| PollFd::new(*fd, PollFlags::POLLIN));
             let mut fds: Vec<PollFd<'_>> = fds.collect();
             // A process that ssh left behind, such as a `ProxyCommand`, may hold standard error open.
-            let patience = match self.stdout {
+            let timeout = match self.stdout {
                 Some(_) => PollTimeout::NONE,
                 None => PollTimeout::from(LOOK),
             };
@@ -138,7 +140,7 @@ impl<'a> SshProcess<'a> {
                 return None;
             }
             // After an interruption it polls again.
-            let _ = poll(&mut fds, if ended { PollTimeout::ZERO } else { patience });
+            let _ = poll(&mut fds, if ended { PollTimeout::ZERO } else { timeout });
             let ready = fds.iter().zip(&pipes).find(|(fd, _)| fd.any() == Some(true));
             match ready {
                 Some((_, (from, _))) => return Some(*from),
@@ -159,30 +161,31 @@ impl<'a> SshProcess<'a> {
             self.last.pop_front();
         }
         self.last.push_back(words);
-        self.agent.tell(Event::Said(line.to_vec()));
+        self.agent.notify(Event::Said(line.to_vec()));
     }
 
     /// Handles a line of the host's standard output.
-    fn hear(&mut self, line: &str) {
+    fn handle_line(&mut self, line: &str) {
         // Once started, standard output belongs to the agent.
-        let Some(told) = told(line).filter(|_| !self.started && self.failed.is_none()) else {
+        let Some(message) = parse_message(line).filter(|_| !self.started && self.failed.is_none())
+        else {
             return;
         };
-        match told {
-            Told::Hello if !self.greeted => {
+        match message {
+            ScriptMessage::Hello if !self.greeted => {
                 self.greeted = true;
                 let script = std::mem::take(&mut self.script);
                 self.say(script.as_bytes());
             }
-            Told::Hello => {}
-            Told::Client(address) => self.seen = address.parse().ok(),
-            Told::Folder(folder) => self.folder = folder,
-            Told::Absent(machine) => self.copy(&machine),
-            Told::Failed(kind, why) => {
+            ScriptMessage::Hello => {}
+            ScriptMessage::Client(address) => self.seen = address.parse().ok(),
+            ScriptMessage::Folder(folder) => self.folder = folder,
+            ScriptMessage::Absent(machine) => self.copy(&machine),
+            ScriptMessage::Failed(kind, why) => {
                 let why = failure(&self.start.host, &self.folder, &kind, &why);
                 self.fail(why);
             }
-            Told::Starts => self.hand_over(),
+            ScriptMessage::Starts => self.hand_over(),
         }
     }
 
@@ -198,7 +201,7 @@ impl<'a> SshProcess<'a> {
                 self.start.host, program.machine
             ));
         }
-        self.agent.tell(Event::State(COPIES.into()));
+        self.agent.notify(Event::State(COPIES.into()));
         if let Some(stdin) = &mut self.stdin {
             // If the host does not take all of it, it reports why.
             let _ = program.send(stdin);
@@ -211,7 +214,7 @@ impl<'a> SshProcess<'a> {
         let seen = self.seen.filter(|_| !self.how.addresses_are_named);
         ticket.addresses =
             addresses(ticket.addresses, client_port(self.start), seen, self.forwarded);
-        self.agent.tell(Event::State("starts the agent".into()));
+        self.agent.notify(Event::State("starts the agent".into()));
         self.say(format!("{}\n", ticket.encode()).as_bytes());
         self.started = true;
         if let Some(stdin) = self.stdin.take() {

@@ -61,7 +61,7 @@ pub(super) enum Staged<'a> {
 
 /// A message from the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ScriptMessage {
     /// Ready for the script.
     Hello,
     /// The client's address as seen from the host; empty if ssh does not report it.
@@ -77,18 +77,18 @@ pub(super) enum Told {
 }
 
 /// Parses a line of the host's standard output; none if it is not the script's.
-pub(super) fn told(line: &str) -> Option<Told> {
+pub(super) fn parse_message(line: &str) -> Option<ScriptMessage> {
     let (word, rest) = split(line.strip_prefix(MARK)?);
     match word {
-        "hello" => Some(Told::Hello),
-        "client" => Some(Told::Client(rest.to_owned())),
-        "folder" => Some(Told::Folder(rest.to_owned())),
-        "absent" => Some(Told::Absent(rest.to_owned())),
+        "hello" => Some(ScriptMessage::Hello),
+        "client" => Some(ScriptMessage::Client(rest.to_owned())),
+        "folder" => Some(ScriptMessage::Folder(rest.to_owned())),
+        "absent" => Some(ScriptMessage::Absent(rest.to_owned())),
         "failed" => {
             let (kind, why) = split(rest);
-            Some(Told::Failed(kind.to_owned(), why.to_owned()))
+            Some(ScriptMessage::Failed(kind.to_owned(), why.to_owned()))
         }
-        "starts" => Some(Told::Starts),
+        "starts" => Some(ScriptMessage::Starts),
         _ => None,
     }
 }
@@ -257,13 +257,16 @@ mod tests {
 
     #[test]
     fn lines_of_the_script_are_told_from_others() {
-        assert_eq!(told("gridrpc: hello"), Some(Told::Hello));
-        assert_eq!(told("gridrpc: client"), Some(Told::Client(String::new())));
-        assert_eq!(told("gridrpc: absent Linux x86_64"), Some(Told::Absent("Linux x86_64".into())));
-        let failed = Told::Failed("store".into(), "no room".into());
-        assert_eq!(told("gridrpc: failed store no room"), Some(failed));
+        assert_eq!(parse_message("gridrpc: hello"), Some(ScriptMessage::Hello));
+        assert_eq!(parse_message("gridrpc: client"), Some(ScriptMessage::Client(String::new())));
+        assert_eq!(
+            parse_message("gridrpc: absent Linux x86_64"),
+            Some(ScriptMessage::Absent("Linux x86_64".into()))
+        );
+        let failed = ScriptMessage::Failed("store".into(), "no room".into());
+        assert_eq!(parse_message("gridrpc: failed store no room"), Some(failed));
         for other in ["", "hello", "gridrpc: good morning", " gridrpc: hello"] {
-            assert_eq!(told(other), None);
+            assert_eq!(parse_message(other), None);
         }
     }
 

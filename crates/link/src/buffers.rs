@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gridrpc_shm::segment::Lent;
+use gridrpc_shm::segment::PooledSegment;
 use gridrpc_sys::lock;
 use gridrpc_transport::Transport;
 
@@ -24,7 +24,7 @@ pub struct Source {
 enum Bytes {
     Owned(Vec<u8>),
     Lent(Foreign),
-    Held(Box<dyn Held>),
+    Held(Box<dyn PinnedBytes>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ struct Foreign(NonNull<u8>);
 unsafe impl Send for Foreign {}
 
 /// Keeps bytes in place as long as it lives.
-pub trait Held: std::fmt::Debug + Send {
+pub trait PinnedBytes: std::fmt::Debug + Send {
     /// The bytes, always the same ones.
     fn bytes(&self) -> &[u8];
 }
@@ -57,7 +57,7 @@ impl Source {
 
     /// Bytes kept in place by another object.
     #[must_use]
-    pub fn held(held: impl Held + 'static) -> Source {
+    pub fn held(held: impl PinnedBytes + 'static) -> Source {
         Source { len: held.bytes().len(), bytes: Mutex::new(Bytes::Held(Box::new(held))) }
     }
 
@@ -113,7 +113,7 @@ pub struct Sink {
     /// Number of bytes received, from the first one on.
     filled: AtomicUsize,
     /// The segment whose pages are made while it is filled.
-    segment: Option<Arc<Lent>>,
+    segment: Option<Arc<PooledSegment>>,
 }
 
 #[derive(Debug)]
@@ -124,7 +124,7 @@ unsafe impl Send for Pointer {}
 
 /// Scratch buffer for data whose destination has been closed, bytes.
 const SCRATCH: usize = 16 << 10;
-/// Step in which the pages of a segment are made, before they are needed, bytes. Making them all at once would block
+/// Step for allocating the pages of a segment ahead of use, bytes. Making them all at once would block
 /// a process that has other calls to answer.
 const AHEAD: usize = 64 << 20;
 
@@ -146,7 +146,7 @@ impl Sink {
     ///
     /// # Safety
     /// Nobody else may use it until the sink is dropped or closed.
-    pub unsafe fn segment(lent: &Arc<Lent>, len: usize) -> io::Result<Sink> {
+    pub unsafe fn segment(lent: &Arc<PooledSegment>, len: usize) -> io::Result<Sink> {
         let start = lent.start(len as u64)?;
         // SAFETY: the segment stays mapped as long as the sink holds it.
         let sink = unsafe { Sink::new(start, len) };

@@ -15,7 +15,7 @@ use gridrpc_wire::{HostCall, Message, Section, WireError};
 use thiserror::Error;
 
 pub use outbound::{Outbound, Pushing, Watch};
-pub use receiver::{Coming, Placement, Received, Receiver, Stream};
+pub use receiver::{PartialAnswer, Placement, Received, Receiver, Stream};
 pub use sender::{Push, Sender};
 
 /// Prefix of the error for workers that did not start because a module is missing.

@@ -22,7 +22,7 @@ const TURN: u64 = 8 << 20;
 struct Queue {
     frames: Vec<u8>,
     /// Entries between the frames, with the number of frame bytes before each.
-    between: Vec<(usize, Between)>,
+    between: Vec<(usize, QueueEntry)>,
     /// Number of messages whose held streams are to begin.
     begun: usize,
 }
@@ -36,7 +36,7 @@ impl Queue {
         &mut self,
         message: &Message<'_>,
         order: Order,
-        streams: Between,
+        streams: QueueEntry,
     ) -> Result<(), WireError> {
         message.encode(order, &mut self.frames)?;
         self.between.push((self.frames.len(), streams));
@@ -52,10 +52,10 @@ impl Queue {
             for (end, between) in self.between.drain(..) {
                 sender.push_frames(&self.frames[start..end]);
                 match between {
-                    Between::Descriptors(descriptors) => sender.push_descriptors(descriptors),
-                    Between::InTurns(streams) => sender.push_bulk(streams),
-                    Between::InLine(streams) => sender.push_streams(&streams),
-                    Between::Held(streams) => sender.push_held(streams),
+                    QueueEntry::Descriptors(descriptors) => sender.push_descriptors(descriptors),
+                    QueueEntry::InTurns(streams) => sender.push_bulk(streams),
+                    QueueEntry::InLine(streams) => sender.push_streams(&streams),
+                    QueueEntry::Held(streams) => sender.push_held(streams),
                 }
                 start = end;
             }
@@ -73,7 +73,7 @@ impl Queue {
 
 /// An entry between two frames.
 #[derive(Debug)]
-enum Between {
+enum QueueEntry {
     /// Descriptors for the following message.
     Descriptors(Vec<Arc<OwnedFd>>),
     /// Streams of the previous message. Those of other messages, and later messages, may pass them.
@@ -170,7 +170,7 @@ impl Outbound {
         if streams.is_empty() {
             return message.encode(order, &mut self.queue().frames);
         }
-        self.queue().push(message, order, Between::InTurns(streams))
+        self.queue().push(message, order, QueueEntry::InTurns(streams))
     }
 
     /// Appends a message and sends all of its streams before later messages, which may depend on them.
@@ -185,7 +185,7 @@ impl Outbound {
         if streams.is_empty() {
             return self.push(message);
         }
-        self.queue().push(message, Order::NATIVE, Between::InLine(streams))
+        self.queue().push(message, Order::NATIVE, QueueEntry::InLine(streams))
     }
 
     /// Appends a message in a byte order, with streams that wait until [`Outbound::begin_held`].
@@ -198,7 +198,7 @@ impl Outbound {
         message: &Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> Result<(), WireError> {
-        self.queue().push(message, order, Between::Held(streams))
+        self.queue().push(message, order, QueueEntry::Held(streams))
     }
 
     /// Releases the oldest held streams with the next flush.
@@ -290,17 +290,17 @@ impl Push for Pushing<'_> {
     ) -> Result<(), WireError> {
         let (start, count) = (self.0.frames.len(), descriptors.len() as u16);
         message.encode_with(count, Order::NATIVE, &mut self.0.frames)?;
-        self.0.between.push((start, Between::Descriptors(descriptors)));
+        self.0.between.push((start, QueueEntry::Descriptors(descriptors)));
         Ok(())
     }
 
     fn push_stream(&mut self, bytes: &Arc<Source>) -> Result<(), WireError> {
         let Queue { frames, between, .. } = &mut *self.0;
         match between.last_mut() {
-            Some((end, Between::InLine(streams))) if *end == frames.len() => {
+            Some((end, QueueEntry::InLine(streams))) if *end == frames.len() => {
                 streams.push_back(Arc::clone(bytes));
             }
-            _ => between.push((frames.len(), Between::InLine([Arc::clone(bytes)].into()))),
+            _ => between.push((frames.len(), QueueEntry::InLine([Arc::clone(bytes)].into()))),
         }
         Ok(())
     }

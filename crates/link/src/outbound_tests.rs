@@ -106,15 +106,15 @@ fn what_threads_push_together_stays_together_and_in_their_order() {
 fn while_the_socket_is_full_only_the_watcher_sends() {
     let (ours, theirs) = memory::pair_with_room(100).unwrap();
     let mut receiver = Receiver::new(Arc::new(theirs), 1 << 30);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let watch = Arc::clone(&told);
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    let watch = Arc::clone(&notified);
     let out =
         Outbound::new(Arc::new(ours), Box::new(move |blocked| watch.lock().unwrap().push(blocked)));
     for number in 0..20 {
         out.push(&Message::Ping { number }).unwrap();
         out.flush_if_open();
     }
-    assert_eq!(*told.lock().unwrap(), [true], "told once");
+    assert_eq!(*notified.lock().unwrap(), [true], "told once");
     let taken = AtomicUsize::new(0);
     let mut take = || {
         while receiver.fill().is_ok() {
@@ -134,7 +134,7 @@ fn while_the_socket_is_full_only_the_watcher_sends() {
         out.flush();
         take();
     }
-    assert_eq!(*told.lock().unwrap(), [true, false]);
+    assert_eq!(*notified.lock().unwrap(), [true, false]);
     assert_eq!(taken.into_inner(), 20);
     out.push(&Message::Ping { number: 20 }).unwrap();
     out.flush_if_open();
@@ -145,8 +145,8 @@ fn while_the_socket_is_full_only_the_watcher_sends() {
 fn who_sends_much_has_its_turn_again_and_again() {
     let (ours, _theirs) = memory::pair_with_room(64 << 20).unwrap();
     let goes_on = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&goes_on);
-    let watch = move |more| told.store(more, Ordering::Relaxed);
+    let notified = Arc::clone(&goes_on);
+    let watch = move |more| notified.store(more, Ordering::Relaxed);
     let out = Outbound::new(Arc::new(ours), Box::new(watch));
     let stream = Arc::new(Source::owned(vec![1; 20 << 20]));
     let section = Section { len: stream.len() as u64, place: Place::Stream };

@@ -73,7 +73,7 @@ pub type Placement = Box<dyn FnMut(&Message<'_>, &[usize]) -> Vec<Option<Arc<Sin
 
 /// An answer whose streamed sections are still arriving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Coming {
+pub struct PartialAnswer {
     /// Its number on the connection.
     pub number: u32,
     /// Number of bytes in all of its streams.
@@ -159,7 +159,7 @@ pub struct Receiver {
     descriptors: VecDeque<Option<OwnedFd>>,
     /// Messages whose streams are still arriving.
     pending: Vec<Pending>,
-    /// The message to which the last `Data` frame belongs.
+    /// The message of the last `Data` frame.
     current: Option<usize>,
     /// Number of messages with streams so far.
     streamed: u32,
@@ -276,11 +276,11 @@ impl Receiver {
     }
 
     /// The announced answers that are incomplete, in order.
-    pub fn coming(&self) -> impl Iterator<Item = Coming> + '_ {
+    pub fn coming(&self) -> impl Iterator<Item = PartialAnswer> + '_ {
         self.pending.iter().filter(|pending| pending.answer).map(|pending| {
             let total = pending.lengths.iter().sum();
             let come: usize = pending.streams.iter().map(Stream::len).sum();
-            Coming { number: pending.number, total, left: total - come }
+            PartialAnswer { number: pending.number, total, left: total - come }
         })
     }
 

@@ -41,18 +41,18 @@ pub struct Sender {
     position: u64,
     /// Number of messages with streams so far.
     streamed: u32,
-    /// Streams that let other messages pass, in the order in which they are sent.
-    bulks: VecDeque<Bulk>,
+    /// Streams that let other messages pass, in sending order.
+    bulks: VecDeque<MessageStreams>,
     packing: Packing,
     /// More pieces will be pushed later.
     goes_on: bool,
     /// Such streams, held back until they are to begin.
-    held: VecDeque<Bulk>,
+    held: VecDeque<MessageStreams>,
 }
 
 /// Streams of one message, sent piece by piece in turn with those of others.
 #[derive(Debug)]
-struct Bulk {
+struct MessageStreams {
     number: u32,
     parts: VecDeque<Arc<Source>>,
     /// Number of bytes taken from the first part.
@@ -179,10 +179,10 @@ impl Sender {
         self.bulks.extend(self.held.drain(..count));
     }
 
-    fn bulk(&mut self, parts: VecDeque<Arc<Source>>) -> Bulk {
+    fn bulk(&mut self, parts: VecDeque<Arc<Source>>) -> MessageStreams {
         self.streamed = self.streamed.wrapping_add(1);
         let left = parts.iter().map(|part| part.len()).sum();
-        Bulk { number: self.streamed, parts, taken: 0, left }
+        MessageStreams { number: self.streamed, parts, taken: 0, left }
     }
 
     /// Appends the next piece of the stream whose turn it is. Returns `false` if there is none.

@@ -31,10 +31,10 @@ fn push(sender: &mut Sender, number: u64, streams: &[Vec<u8>]) {
     }
 }
 
-type Come = Vec<(u64, Vec<Vec<u8>>)>;
+type Messages = Vec<(u64, Vec<Vec<u8>>)>;
 
-/// Receives what is there. `None`: nothing is.
-fn take(receiver: &mut Receiver, come: &mut Come) -> Option<usize> {
+/// Receives all available messages. `None`: nothing is.
+fn take(receiver: &mut Receiver, come: &mut Messages) -> Option<usize> {
     let count = match receiver.fill() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
         count => count.unwrap(),
@@ -55,7 +55,7 @@ fn halves(room: usize) -> (Sender, Receiver) {
 
 #[test]
 fn messages_with_streams_go_across_in_pieces_of_any_size() {
-    let sent: Come = vec![
+    let sent: Messages = vec![
         (1, vec![pattern(1), Vec::new(), pattern(70_001)]),
         (2, Vec::new()),
         (3, vec![pattern(65_536)]),
@@ -97,7 +97,7 @@ fn nothing_is_lost_while_the_connection_takes_nothing() {
     assert_eq!(sender.waiting(), 0);
 }
 
-/// Counts what is received into a buffer instead of its place.
+/// Counts bytes received into a buffer instead of their destination.
 #[derive(Debug)]
 struct Counting {
     end: memory::Memory,
@@ -221,26 +221,26 @@ fn streams_that_are_held_go_when_they_are_to_and_in_their_order() {
 
 /// Takes bytes at once and keeps them until it is allowed to send them, as encrypted ones are kept.
 #[derive(Debug)]
-struct Keeping {
+struct BufferingTransport {
     inner: memory::Memory,
-    kept: std::sync::Mutex<(bool, Vec<u8>)>,
+    pending_bytes: std::sync::Mutex<(bool, Vec<u8>)>,
 }
 
-impl Transport for Keeping {
+impl Transport for BufferingTransport {
     fn socket(&self) -> BorrowedFd<'_> {
         self.inner.socket()
     }
     fn send(&self, bytes: &[u8], _: &[i32]) -> io::Result<usize> {
-        self.kept.lock().unwrap().1.extend_from_slice(bytes);
+        self.pending_bytes.lock().unwrap().1.extend_from_slice(bytes);
         Ok(bytes.len())
     }
     fn flush(&self) -> io::Result<bool> {
-        let mut kept = self.kept.lock().unwrap();
-        if kept.0 {
-            let sent = self.inner.send(&kept.1, &[])?;
-            kept.1.drain(..sent);
+        let mut pending_bytes = self.pending_bytes.lock().unwrap();
+        if pending_bytes.0 {
+            let sent = self.inner.send(&pending_bytes.1, &[])?;
+            pending_bytes.1.drain(..sent);
         }
-        Ok(kept.1.is_empty())
+        Ok(pending_bytes.1.is_empty())
     }
     fn receive(&self, _: &mut [u8], _: &mut VecDeque<Option<OwnedFd>>) -> io::Result<usize> {
         Ok(0)
@@ -259,12 +259,12 @@ impl Transport for Keeping {
 #[test]
 fn what_the_transport_keeps_is_not_sent_yet() {
     let (inner, theirs) = memory::pair().unwrap();
-    let keeping = Arc::new(Keeping { inner, kept: Default::default() });
+    let keeping = Arc::new(BufferingTransport { inner, pending_bytes: Default::default() });
     let mut sender = Sender::new(Arc::clone(&keeping) as Socket);
     let mut receiver = Receiver::new(Arc::new(theirs), MANY);
     push(&mut sender, 1, &[]);
     assert!(!sender.flush().unwrap());
-    keeping.kept.lock().unwrap().0 = true;
+    keeping.pending_bytes.lock().unwrap().0 = true;
     assert!(sender.flush().unwrap());
     let mut come = Vec::new();
     take(&mut receiver, &mut come);

@@ -29,7 +29,7 @@ pub enum LookupError {
     Credentials {
         /// Its URL.
         url: String,
-        /// What is wrong.
+        /// The problem.
         error: io::Error,
     },
     /// No connection.
@@ -37,7 +37,7 @@ pub enum LookupError {
     Unreachable {
         /// Its URL.
         url: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// No server offers the function.
@@ -48,7 +48,7 @@ pub enum LookupError {
     Refused {
         /// Its URL.
         url: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// There is no such policy.
@@ -128,7 +128,7 @@ impl DirectoryClient {
         self.get(&format!("/lookup?function={}", encoded(function)))
     }
 
-    /// The servers that offer a function and have an address to which a client may connect.
+    /// The servers that offer a function and have an address for clients.
     ///
     /// # Errors
     /// When it does not answer, or there is none.

@@ -1,4 +1,4 @@
-//! The directories of a program: cached answers, and what is known of the servers in them.
+//! The directories of a program: cached answers, and measurements of their servers.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gridrpc_placement::{
-    ANSWER_STALE, ANSWER_VALID, Announced, CallTimes, Measured, Measurements, OwnCall, Policy,
-    Work, candidates, choose,
+    ANSWER_STALE, ANSWER_VALID, AnnouncedLoad, CallTimes, ClientCall, Measured, Measurements,
+    Policy, Work, candidates, choose,
 };
 use gridrpc_sys::{lock, random};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -191,7 +191,7 @@ impl Directories {
         Ok(answer)
     }
 
-    /// The URL by which a client connects to a server.
+    /// URL of a server for clients.
     #[must_use]
     pub fn server_url(&self, address: &str) -> String {
         let credentials = self.credentials.as_ref().map(|folder| {
@@ -228,7 +228,7 @@ impl Directories {
         let known = offers.iter().map(|offer| {
             let server = &state.servers[&offer.address];
             let is_refused = server.refused_until.is_some_and(|until| now < until);
-            let announced = Announced {
+            let announced = AnnouncedLoad {
                 speed: offer.speed,
                 load: offer.load,
                 age: self.now() - answer.at + offer.age,
@@ -239,7 +239,7 @@ impl Directories {
             let measured = server.measured.measured(function, announced_at, self.now());
             (announced, measured)
         });
-        let known: Vec<(Announced, Measured)> = known.collect();
+        let known: Vec<(AnnouncedLoad, Measured)> = known.collect();
         let mut servers = Vec::new();
         candidates(&known, has_cost, &mut servers);
         let draw = match self.policy {
@@ -265,7 +265,7 @@ impl Directories {
 
     /// Counts a call that begins. Returns what `end` needs.
     #[must_use]
-    pub fn begin(&self, chosen: &ChosenServer) -> OwnCall {
+    pub fn begin(&self, chosen: &ChosenServer) -> ClientCall {
         let mut state = lock(&self.state);
         let now = self.now();
         let server = state.servers.entry(chosen.address.clone()).or_default();
@@ -276,7 +276,7 @@ impl Directories {
     pub fn end(
         &self,
         chosen: &ChosenServer,
-        begun: OwnCall,
+        begun: ClientCall,
         function: &str,
         times: Option<&CallTimes>,
     ) {

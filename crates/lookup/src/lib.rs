@@ -5,7 +5,7 @@
 mod client;
 mod directories;
 
-pub use gridrpc_placement::{CallTimes, OwnCall, Work};
+pub use gridrpc_placement::{CallTimes, ClientCall, Work};
 
 pub use client::{DirectoryClient, LookupError, ServerOffer};
 pub use directories::{ChosenServer, Directories, LookupAnswer};

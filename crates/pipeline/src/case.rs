@@ -47,9 +47,9 @@ pub struct Stamps {
     pub worker: Vec<i64>,
 }
 
-/// What a run is compared by; seconds.
+/// Quantities that compare runs; seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Figures {
+pub struct RunTimes {
     /// From t = 0 until the last result is in the client's hand.
     pub total: f64,
     /// Until the first task computed.
@@ -75,7 +75,7 @@ impl Stamps {
     }
 
     /// What a run with these stamps would be compared by.
-    pub fn figures(&self, case: &Case) -> Figures {
+    pub fn figures(&self, case: &Case) -> RunTimes {
         let mut firsts = vec![f64::INFINITY; case.ready.len()];
         let mut extra = 0.0;
         for (task, &worker) in self.worker.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Stamps {
             extra += self.calc_out[task] - self.calc_in[task] - case.sleep[task];
         }
         let firsts = firsts.into_iter().filter(|first| first.is_finite());
-        Figures {
+        RunTimes {
             total: self.retrieve.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             first_calc_in: self.calc_in.iter().copied().fold(f64::INFINITY, f64::min),
             last_worker_calc_in: firsts.fold(f64::NEG_INFINITY, f64::max),

@@ -38,12 +38,12 @@ mod spreading;
 mod stages;
 mod throttling;
 
-pub use case::{Case, Figures, Stamps};
+pub use case::{Case, RunTimes, Stamps};
 pub use network::{
     Assignment, CallPlan, CallStamps, ClientLink, InvalidNetwork, MOST_LINKS, NO_SERVER, Network,
     SimulatedServer,
 };
-pub use parameters::{Effort, Link, Manager, Parameters, Sharing, Start};
+pub use parameters::{CpuCost, Link, Manager, Parameters, Sharing, Start};
 pub use run::Run;
 pub use servers::ServersRun;
-pub use throttling::{Level, Pressure, Throttling};
+pub use throttling::{Level, MemoryPressure, Throttling};

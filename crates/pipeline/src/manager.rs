@@ -152,7 +152,7 @@ impl Run<'_> {
         self.page();
     }
 
-    /// What had to wait while everything stood still continues.
+    /// Resumes work that waited during the pause.
     fn resume(&mut self) {
         while let Some(task) = self.shortage.as_mut().and_then(|one| one.held_results.pop_front()) {
             self.answer(task);

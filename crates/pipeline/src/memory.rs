@@ -5,7 +5,7 @@ use std::collections::HashSet;
 /// Those of a run. What has none of its own, goes within messages.
 pub struct Memory {
     /// Each task's data has a piece, until its result is there.
-    kept: bool,
+    retained: bool,
     pieces: u32,
     piece: Vec<u32>,
     /// Pieces that earlier tasks have left to the client: the last is used next.
@@ -21,11 +21,11 @@ pub struct Memory {
 
 impl Memory {
     /// For so many tasks and workers.
-    pub fn new(tasks: usize, workers: usize, kept: bool, most_left: f64) -> Memory {
+    pub fn new(tasks: usize, workers: usize, retained: bool, most_left: f64) -> Memory {
         Memory {
-            kept,
+            retained,
             pieces: 0,
-            piece: if kept { vec![0; tasks] } else { Vec::new() },
+            piece: if retained { vec![0; tasks] } else { Vec::new() },
             left: Vec::new(),
             most_left,
             seen: HashSet::new(),
@@ -36,7 +36,7 @@ impl Memory {
 
     /// A task's data needs a piece. Whether that is new.
     pub fn is_new_for(&mut self, task: u32) -> bool {
-        if !self.kept {
+        if !self.retained {
             return false;
         }
         let left = self.left.pop();
@@ -49,12 +49,12 @@ impl Memory {
 
     /// A worker reads a task's data. Whether it has not seen that piece before.
     pub fn is_unseen_by(&mut self, worker: u32, task: u32) -> bool {
-        self.kept && self.seen.insert((worker, self.piece[task as usize]))
+        self.retained && self.seen.insert((worker, self.piece[task as usize]))
     }
 
     /// A task needs its data no more.
     pub fn leave(&mut self, task: u32) {
-        if self.kept && (self.left.len() as f64) < self.most_left {
+        if self.retained && (self.left.len() as f64) < self.most_left {
             self.left.push(self.piece[task as usize]);
         }
     }

@@ -12,7 +12,7 @@ pub const MOST_LINKS: usize = Stage::MAX as usize / 2;
 /// A server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimulatedServer {
-    /// Calls that run at a time; others wait in the order in which they came.
+    /// Calls that run at a time; others wait in order of arrival.
     pub slots: u32,
     /// Operations per second of a call.
     pub speed: f64,

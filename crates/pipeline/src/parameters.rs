@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// One message after the other.
-    InTurn,
+    FirstComeFirstServed,
     /// All at once, with equal shares.
-    Evenly,
+    ProcessorSharing,
 }
 
 /// A way for data, shared by all messages in one direction.
@@ -28,7 +28,7 @@ impl Default for Link {
         Link {
             rate: f64::INFINITY,
             per_message: 0.0,
-            sharing: Sharing::InTurn,
+            sharing: Sharing::FirstComeFirstServed,
             each: f64::INFINITY,
         }
     }
@@ -42,7 +42,7 @@ impl Link {
 
     /// So many messages fill it, if all go at once; in turn it is one.
     pub fn at_once(&self) -> f64 {
-        let evenly = self.sharing == Sharing::Evenly && self.each < self.rate;
+        let evenly = self.sharing == Sharing::ProcessorSharing && self.each < self.rate;
         if evenly { self.rate / self.each } else { 1.0 }
     }
 }
@@ -56,16 +56,16 @@ pub struct Manager {
     pub outward: Link,
 }
 
-/// What something does with a message, in processor time.
+/// Processor time per message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Effort {
+pub struct CpuCost {
     /// Seconds for each message.
     pub fixed: f64,
     /// Seconds for each of its bytes.
     pub per_byte: f64,
 }
 
-impl Effort {
+impl CpuCost {
     /// Seconds for a message of `size` bytes.
     pub fn of(&self, size: f64) -> f64 {
         self.fixed + self.per_byte * size
@@ -105,16 +105,16 @@ pub struct Parameters {
     pub start_latency: f64,
     pub return_latency: f64,
     pub start: Option<Start>,
-    pub share: Effort,
-    pub take_shared: Effort,
-    pub take: Effort,
-    pub map_input: Effort,
-    pub make: Effort,
-    pub new_input: Effort,
-    pub new_output: Effort,
-    pub map_output: Effort,
+    pub share: CpuCost,
+    pub take_shared: CpuCost,
+    pub take: CpuCost,
+    pub map_input: CpuCost,
+    pub make: CpuCost,
+    pub new_input: CpuCost,
+    pub new_output: CpuCost,
+    pub map_output: CpuCost,
     /// The client's own to take a result that has data, besides.
-    pub take_output: Effort,
+    pub take_output: CpuCost,
     pub last_used_first: bool,
     pub kept_from: f64,
     pub most_left: f64,
@@ -140,15 +140,15 @@ impl Default for Parameters {
             start_latency: 0.0,
             return_latency: 0.0,
             start: None,
-            share: Effort::default(),
-            take_shared: Effort::default(),
-            take: Effort::default(),
-            map_input: Effort::default(),
-            make: Effort::default(),
-            new_input: Effort::default(),
-            new_output: Effort::default(),
-            map_output: Effort::default(),
-            take_output: Effort::default(),
+            share: CpuCost::default(),
+            take_shared: CpuCost::default(),
+            take: CpuCost::default(),
+            map_input: CpuCost::default(),
+            make: CpuCost::default(),
+            new_input: CpuCost::default(),
+            new_output: CpuCost::default(),
+            map_output: CpuCost::default(),
+            take_output: CpuCost::default(),
             last_used_first: false,
             kept_from: 0.0,
             most_left: f64::INFINITY,

@@ -6,9 +6,9 @@ use crate::case::{Case, Stamps};
 use crate::event::RunEvent;
 use crate::memory::Memory;
 use crate::parameters::{Link, Parameters};
-use crate::spreading::{Comes, Spreading};
-use crate::stages::{Stage, Stages, World};
-use crate::throttling::{Pressure, Shortage, Throttling};
+use crate::spreading::{DataRoute, Spreading};
+use crate::stages::{Simulation, Stage, Stages};
+use crate::throttling::{MemoryPressure, Shortage, Throttling};
 
 /// A run under way: each step of [`Run::go_on`] follows tasks a little further.
 pub struct Run<'a> {
@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
             outward = link_stage(&mut stages, &manager.outward);
         }
         let shortage = throttling.map(|one| Shortage::new(one, tasks, &mut stages));
-        let kept = case.bytes_in > 0.0 && case.bytes_in >= parameters.kept_from;
+        let retained = case.bytes_in > 0.0 && case.bytes_in >= parameters.kept_from;
         let chained = case.bytes_shared >= parameters.chained_from;
         let mut run = Run {
             case,
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
             stamps: Stamps::new(tasks),
             shortage,
             spreading: Spreading::new(workers, workers, chained),
-            memory: Memory::new(tasks, workers, kept, parameters.most_left),
+            memory: Memory::new(tasks, workers, retained, parameters.most_left),
             waiting: VecDeque::new(),
             idle: VecDeque::new(),
             spare: VecDeque::new(),
@@ -148,8 +148,8 @@ impl<'a> Run<'a> {
         self.stamps
     }
 
-    /// What became of the manager's memory, if that has bounds.
-    pub fn pressure(&self) -> Option<Pressure> {
+    /// Use of the manager's memory, if it is limited.
+    pub fn pressure(&self) -> Option<MemoryPressure> {
         self.shortage.as_ref().map(Shortage::pressure)
     }
 
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
         self.dispatch();
     }
 
-    /// Gives waiting tasks, in the order in which they came, to idle workers.
+    /// Gives waiting tasks to idle workers, in order of arrival.
     pub(crate) fn dispatch(&mut self) {
         let held = self.parameters.start.is_some_and(|one| one.all_first) && self.unmade > 0;
         if held || self.has_halted() {
@@ -318,11 +318,13 @@ impl<'a> Run<'a> {
         let alone = shared / self.parameters.shared_rate.min(link.each);
         let host = self.host_of(task);
         match self.spreading.comes(host) {
-            Comes::Along => {
+            DataRoute::Along => {
                 return self.pass(self.to_workers, work + alone, RunEvent::SharedReachesHost, task);
             }
-            Comes::HandedOn => self.stages.at(self.stages.now() + alone, RunEvent::HandedOn, host),
-            Comes::Otherwise => {}
+            DataRoute::HandedOn => {
+                self.stages.at(self.stages.now() + alone, RunEvent::HandedOn, host)
+            }
+            DataRoute::Otherwise => {}
         }
         self.pass(self.to_workers, work, RunEvent::ReachesHost, task);
     }
@@ -395,12 +397,12 @@ impl<'a> Run<'a> {
         self.stages.at(begin + self.case.sleep[task as usize], RunEvent::Slept, task);
     }
 
-    /// What is left is a task's output.
+    /// The rest is a task's output.
     fn slept(&mut self, task: u32) {
         let (parameters, size) = (self.parameters, self.case.bytes_out);
         let mut work = parameters.make.of(size);
-        let kept = size > 0.0 && size >= parameters.kept_from;
-        if kept && self.memory.is_new_for_output(self.worker_of(task), task) {
+        let retained = size > 0.0 && size >= parameters.kept_from;
+        if retained && self.memory.is_new_for_output(self.worker_of(task), task) {
             work += parameters.new_output.of(size);
         }
         self.labour(work, RunEvent::Computed, task);
@@ -486,7 +488,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl World<RunEvent> for Run<'_> {
+impl Simulation<RunEvent> for Run<'_> {
     fn stages(&mut self) -> &mut Stages<RunEvent> {
         &mut self.stages
     }
@@ -528,7 +530,7 @@ impl World<RunEvent> for Run<'_> {
 fn link_stage(stages: &mut Stages<RunEvent>, link: &Link) -> Stage {
     if link.work(1.0) == 0.0 {
         stages.through()
-    } else if link.sharing == crate::Sharing::Evenly {
+    } else if link.sharing == crate::Sharing::ProcessorSharing {
         stages.evenly(link.at_once())
     } else {
         stages.in_turn(None)

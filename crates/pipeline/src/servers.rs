@@ -5,17 +5,17 @@
 
 use std::collections::VecDeque;
 
-use gridrpc_core::{FunctionId, HostPace, Took};
+use gridrpc_core::{FunctionId, HostPace, OccupiedTime};
 use gridrpc_placement::{
-    ANSWER_STALE, ANSWER_VALID, Announced, CallTimes, Candidate, Measured, Measurements, OwnCall,
-    Policy, Work, candidates, choose,
+    ANSWER_STALE, ANSWER_VALID, AnnouncedLoad, CallTimes, Candidate, ClientCall, Measured,
+    Measurements, Policy, Work, candidates, choose,
 };
 
 use crate::network::{
     Assignment, CallPlan, CallStamps, ClientLink, InvalidNetwork, NO_SERVER, Network,
     SimulatedServer, check,
 };
-use crate::stages::{Stage, Stages, World};
+use crate::stages::{Simulation, Stage, Stages};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum CallEvent {
@@ -95,8 +95,8 @@ pub struct ServersRun<'n> {
     /// Whether fewer calls of the client were there than the server runs when it was sent.
     was_free: Vec<bool>,
     /// How clients count their calls.
-    own: Vec<OwnCall>,
-    described: Vec<(Announced, Measured)>,
+    own: Vec<ClientCall>,
+    described: Vec<(AnnouncedLoad, Measured)>,
     candidates: Vec<Candidate>,
 }
 
@@ -144,7 +144,7 @@ impl<'n> ServersRun<'n> {
             sent: vec![f64::NAN; calls],
             received: vec![f64::NAN; calls],
             was_free: vec![false; calls],
-            own: vec![OwnCall::default(); calls],
+            own: vec![ClientCall::default(); calls],
             described: Vec::with_capacity(servers),
             candidates: Vec::with_capacity(servers),
         };
@@ -259,7 +259,7 @@ impl<'n> ServersRun<'n> {
                 interval if interval > 0.0 => state.announced_at(answered, server.phase, interval),
                 _ => state.load(server),
             };
-            let announced = Announced {
+            let announced = AnnouncedLoad {
                 speed: server.announced_speed,
                 load,
                 age: now - announcement(answered, server.phase, self.network.interval),
@@ -309,7 +309,7 @@ impl<'n> ServersRun<'n> {
         known.measured.learn(&function, &times);
         let turnaround = self.was_free[call].then(|| nanoseconds(now - times.sent));
         let ran = nanoseconds(times.computed - times.started);
-        known.pace.learn(FunctionId(function), Took { ran, whole: ran }, turnaround);
+        known.pace.learn(FunctionId(function), OccupiedTime { ran, whole: ran }, turnaround);
         self.send_held(self.plan.client[call] as usize, server);
     }
 
@@ -455,7 +455,7 @@ impl ClientState {
     }
 }
 
-impl World<CallEvent> for ServersRun<'_> {
+impl Simulation<CallEvent> for ServersRun<'_> {
     fn stages(&mut self) -> &mut Stages<CallEvent> {
         &mut self.stages
     }

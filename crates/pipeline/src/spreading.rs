@@ -5,9 +5,9 @@
 //! on to the next, piece by piece, so that one which joins at once has it when the first has. A host
 //! that joins later is sent all of it by its neighbour, over a link that the client has no part in.
 
-/// How a task's host comes to the shared data.
+/// How a task's host gets the shared data.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Comes {
+pub enum DataRoute {
     /// Along with this task, over the client's link.
     Along,
     /// It is there, or on its way.
@@ -22,7 +22,7 @@ pub struct Spreading {
     any_asked: bool,
     any_there: bool,
     /// By host.
-    asked: Vec<bool>,
+    requested: Vec<bool>,
     there: Vec<bool>,
     waiting: Vec<Vec<u32>>,
     /// Hosts whose neighbours have handed on all that they have, and have not all yet.
@@ -38,7 +38,7 @@ impl Spreading {
             chained,
             any_asked: false,
             any_there: false,
-            asked: vec![false; hosts],
+            requested: vec![false; hosts],
             there: vec![false; hosts],
             waiting: vec![Vec::new(); hosts],
             following: Vec::new(),
@@ -47,15 +47,15 @@ impl Spreading {
     }
 
     /// A task sets out for a host.
-    pub fn comes(&mut self, host: u32) -> Comes {
-        let asked = &mut self.asked[host as usize];
-        if *asked {
-            return Comes::Otherwise;
+    pub fn comes(&mut self, host: u32) -> DataRoute {
+        let requested = &mut self.requested[host as usize];
+        if *requested {
+            return DataRoute::Otherwise;
         }
-        *asked = true;
+        *requested = true;
         let first = !self.any_asked;
         self.any_asked = true;
-        if self.chained && !first { Comes::HandedOn } else { Comes::Along }
+        if self.chained && !first { DataRoute::HandedOn } else { DataRoute::Along }
     }
 
     /// It has come to a host over the client's link. The hosts that have it from now on.

@@ -21,7 +21,7 @@ pub enum Next<T> {
     Due(Stage),
 }
 
-/// What follows, and to which task or worker.
+/// The next event, and its task or worker.
 type Event<T> = (Next<T>, u32);
 
 struct Job<T> {
@@ -36,12 +36,12 @@ enum Kind<T> {
     Freely,
     /// Nothing to be done: a job is done at once.
     Through,
-    InTurn(InTurn<T>),
-    Evenly(Evenly<T>),
+    FirstComeFirstServed(FirstComeFirstServed<T>),
+    ProcessorSharing(ProcessorSharing<T>),
 }
 
-/// One job at a time, in the order in which they come; none while there are urgent ones.
-struct InTurn<T> {
+/// One job at a time, in order of arrival; none while there are urgent ones.
+struct FirstComeFirstServed<T> {
     /// The stage that does its work, for one that is itself a job among others: a thread on the
     /// processors of its machine. Without it the work takes as long as it is.
     on: Option<Stage>,
@@ -59,7 +59,7 @@ struct InTurn<T> {
 /// What counts is the work that a job would have got if it had been there all the time: a job is
 /// done when that has grown by the job's own. So nothing has to be recomputed for each of them when
 /// their number changes.
-struct Evenly<T> {
+struct ProcessorSharing<T> {
     servers: f64,
     given: f64,
     since: f64,
@@ -71,7 +71,7 @@ struct Evenly<T> {
     changed: bool,
 }
 
-impl<T> Evenly<T> {
+impl<T> ProcessorSharing<T> {
     fn go_on(&mut self, now: f64) {
         let jobs = self.jobs.len() as f64;
         if jobs > self.servers {
@@ -121,7 +121,7 @@ impl<T: Copy> Stages<T> {
         self.now
     }
 
-    /// A stage at which nobody waits.
+    /// A stage without a queue.
     pub fn freely(&mut self) -> Stage {
         self.another(Kind::Freely)
     }
@@ -134,12 +134,17 @@ impl<T: Copy> Stages<T> {
     /// A stage of one job at a time, whose work another does.
     pub fn in_turn(&mut self, on: Option<Stage>) -> Stage {
         let (urgent, others) = Default::default();
-        self.another(Kind::InTurn(InTurn { on, now: None, urgent, others }))
+        self.another(Kind::FirstComeFirstServed(FirstComeFirstServed {
+            on,
+            now: None,
+            urgent,
+            others,
+        }))
     }
 
     /// A stage whose jobs share so many servers.
     pub fn evenly(&mut self, servers: f64) -> Stage {
-        self.another(Kind::Evenly(Evenly {
+        self.another(Kind::ProcessorSharing(ProcessorSharing {
             servers,
             given: 0.0,
             since: 0.0,
@@ -194,15 +199,15 @@ impl<T: Copy> Stages<T> {
         let now = self.now;
         match &mut self.stages[usize::from(stage)] {
             Kind::Freely | Kind::Through => self.later.push(now + job.work, (job.next, job.which)),
-            Kind::InTurn(one) if one.now.is_some() => {
+            Kind::FirstComeFirstServed(one) if one.now.is_some() => {
                 (if urgent { &mut one.urgent } else { &mut one.others }).push_back(job);
             }
-            Kind::InTurn(one) => {
+            Kind::FirstComeFirstServed(one) => {
                 one.now = Some(job.next);
                 let on = job.on.or(one.on);
                 self.work_on(stage, on, job.work, job.which);
             }
-            Kind::Evenly(one) => {
+            Kind::ProcessorSharing(one) => {
                 one.go_on(now);
                 one.jobs.push(one.given + job.work, (job.next, job.which));
                 match one.end(now) {
@@ -237,14 +242,14 @@ impl<T: Copy> Stages<T> {
     /// happen, as its result may be urgent: see `turn`.
     fn done(&self, stage: Stage) -> Option<Next<T>> {
         match &self.stages[usize::from(stage)] {
-            Kind::InTurn(one) => one.now,
+            Kind::FirstComeFirstServed(one) => one.now,
             _ => None,
         }
     }
 
     /// A stage in turn continues to its next job.
     fn turn(&mut self, stage: Stage) {
-        let Kind::InTurn(one) = &mut self.stages[usize::from(stage)] else { return };
+        let Kind::FirstComeFirstServed(one) = &mut self.stages[usize::from(stage)] else { return };
         one.now = None;
         if let Some(job) = one.urgent.pop_front().or_else(|| one.others.pop_front()) {
             one.now = Some(job.next);
@@ -256,7 +261,7 @@ impl<T: Copy> Stages<T> {
     /// What follows the job that a stage which serves evenly has done, if the plan still holds.
     fn due(&mut self, stage: Stage, plan: u32) -> Option<Event<T>> {
         let now = self.now;
-        let Kind::Evenly(one) = &mut self.stages[usize::from(stage)] else { return None };
+        let Kind::ProcessorSharing(one) = &mut self.stages[usize::from(stage)] else { return None };
         if plan != one.plan {
             return None;
         }
@@ -283,8 +288,8 @@ impl<T: Copy> Stages<T> {
     }
 }
 
-/// What has stages, and knows what follows from their jobs.
-pub trait World<T: Copy> {
+/// A simulation with stages, which handles the ends of their jobs.
+pub trait Simulation<T: Copy> {
     /// Its stages.
     fn stages(&mut self) -> &mut Stages<T>;
 
@@ -300,7 +305,7 @@ pub trait World<T: Copy> {
         true
     }
 
-    /// Does what is next.
+    /// Handles the next event.
     fn follow(&mut self, next: Next<T>, which: u32) {
         match next {
             Next::Then(what) => self.happen(what, which),
@@ -338,7 +343,7 @@ mod tests {
         Ends,
     }
 
-    impl World<Step> for Jobs {
+    impl Simulation<Step> for Jobs {
         fn stages(&mut self) -> &mut Stages<Step> {
             &mut self.stages
         }

@@ -56,9 +56,9 @@ impl Throttling {
     }
 }
 
-/// What became of the manager's memory in a run.
+/// Use of the manager's memory in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pressure {
+pub struct MemoryPressure {
     /// Bytes, the most that were held at one time.
     pub most: f64,
     /// Tasks whose data was written to disk.
@@ -82,7 +82,7 @@ pub enum Data {
 /// The manager's memory in a run.
 pub(crate) struct Shortage {
     pub throttling: Throttling,
-    pub pressure: Pressure,
+    pub pressure: MemoryPressure,
     pub used: f64,
     pub level: Level,
     /// Tasks that the client has submitted, and the manager has not begun to take.
@@ -91,7 +91,7 @@ pub(crate) struct Shortage {
     /// Tasks that wait in memory, and some that do so no more; the newest last.
     pub in_memory: Vec<u32>,
     /// Tasks whose data is kept, and some for which it is so no more; the newest last.
-    kept: Vec<u32>,
+    retained: Vec<u32>,
     /// By task.
     pub data: Vec<Data>,
     pub held_results: VecDeque<u32>,
@@ -103,13 +103,13 @@ impl Shortage {
     pub fn new(throttling: &Throttling, tasks: usize, stages: &mut Stages<RunEvent>) -> Shortage {
         Shortage {
             throttling: *throttling,
-            pressure: Pressure::default(),
+            pressure: MemoryPressure::default(),
             used: 0.0,
             level: Level::Normal,
             at_door: VecDeque::new(),
             taking: false,
             in_memory: Vec::new(),
-            kept: Vec::new(),
+            retained: Vec::new(),
             data: vec![Data::Elsewhere; tasks],
             held_results: VecDeque::new(),
             disk: stages.in_turn(None),
@@ -117,7 +117,7 @@ impl Shortage {
         }
     }
 
-    pub fn pressure(&self) -> Pressure {
+    pub fn pressure(&self) -> MemoryPressure {
         self.pressure
     }
 
@@ -125,14 +125,14 @@ impl Shortage {
     pub fn keep(&mut self, task: u32) {
         if self.throttling.until_done {
             self.data[task as usize] = Data::Kept;
-            self.kept.push(task);
+            self.retained.push(task);
         }
     }
 
     /// The newest task whose data is kept, as that is not needed any more; else the newest whose data
     /// waits in memory, as the oldest will be needed soon.
     pub fn newest(&mut self) -> Option<u32> {
-        while let Some(task) = self.kept.pop() {
+        while let Some(task) = self.retained.pop() {
             if self.data[task as usize] == Data::Kept {
                 return Some(task);
             }

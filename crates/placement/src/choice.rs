@@ -50,7 +50,7 @@ impl FromStr for Policy {
     }
 }
 
-/// The probabilities with which the servers get a call by `LeastTime`. Their sum is 1, or 0 if no server has a finite
+/// Probability of each server under `LeastTime`. Their sum is 1, or 0 if no server has a finite
 /// predicted time.
 ///
 /// While an announcement grows old, calls of other clients end, and new ones begin wherever the same announcements send
@@ -99,7 +99,7 @@ pub fn shares(work: &Work, servers: &[Candidate]) -> Vec<f64> {
                 found[one.index] = one.calls * (level - one.time) / sum;
             }
         } else {
-            // The least time of all. What has not been measured is to be tried.
+            // The least time of all. Try servers without measurements.
             let has_new = levels.iter().any(|one| !servers[one.index].is_measured);
             levels.retain(|one| !(has_new && servers[one.index].is_measured));
             for one in &levels {

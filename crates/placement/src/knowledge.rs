@@ -2,13 +2,13 @@
 
 use crate::prediction::{ASSUMED_BANDWIDTH, Candidate};
 
-/// Age up to which an answer of a directory is used, s.
+/// Maximum age of a directory's answer, s.
 pub const ANSWER_VALID: f64 = 2.0;
-/// Age up to which an answer is used while the next one is fetched, s.
+/// Maximum age of an answer while the next one is fetched, s.
 pub const ANSWER_STALE: f64 = 20.0;
-/// What a directory says of a server.
+/// State of a server, as a directory reports it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Announced {
+pub struct AnnouncedLoad {
     /// Operations per second of a call that runs alone.
     pub speed: f64,
     /// Calls that run or wait, for each core.
@@ -21,7 +21,7 @@ pub struct Announced {
     pub is_full: bool,
 }
 
-/// What a client has measured of a server, and its calls there.
+/// A client's measurements of a server, and its calls there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Operations per second of the function.
@@ -46,16 +46,20 @@ const MOST_BETTER: f64 = 100.0;
 /// The candidates for a call of a function, in the order of the servers. A server that has not been measured is assumed
 /// to be as good as the best, so that it is tried: it reaches as much of the speed that it announces, or has the best
 /// speed if it announces that. `has_cost`: the function has `CalcOrder`, so that announced speeds are in its unit.
-pub fn candidates(servers: &[(Announced, Measured)], has_cost: bool, found: &mut Vec<Candidate>) {
+pub fn candidates(
+    servers: &[(AnnouncedLoad, Measured)],
+    has_cost: bool,
+    found: &mut Vec<Candidate>,
+) {
     let best = |of: fn(&Measured) -> Option<f64>| {
         servers.iter().filter_map(|(_, measured)| of(measured)).reduce(f64::max)
     };
-    let announced_speed = |server: &Announced| match server.speed {
+    let announced_speed = |server: &AnnouncedLoad| match server.speed {
         _ if !has_cost => 1.0,
         speed if speed.is_finite() => speed.max(0.0),
         _ => 0.0,
     };
-    let reached = |(announced, measured): &(Announced, Measured)| {
+    let reached = |(announced, measured): &(AnnouncedLoad, Measured)| {
         let announced = announced_speed(announced);
         measured.speed.filter(|_| announced > 0.0).map(|speed| speed / announced)
     };
@@ -89,9 +93,10 @@ pub fn candidates(servers: &[(Announced, Measured)], has_cost: bool, found: &mut
 mod tests {
     use super::*;
 
-    const IDLE: Announced = Announced { speed: 1e9, load: 0.5, age: 0.0, cores: 4, is_full: false };
+    const IDLE: AnnouncedLoad =
+        AnnouncedLoad { speed: 1e9, load: 0.5, age: 0.0, cores: 4, is_full: false };
 
-    fn of(servers: &[(Announced, Measured)], has_cost: bool) -> Vec<Candidate> {
+    fn of(servers: &[(AnnouncedLoad, Measured)], has_cost: bool) -> Vec<Candidate> {
         let mut found = Vec::new();
         candidates(servers, has_cost, &mut found);
         found
@@ -122,19 +127,19 @@ mod tests {
     #[test]
     fn announced_speeds_tell_servers_apart_that_have_not_been_measured() {
         let measured = Measured { speed: Some(5e8), ..Measured::default() };
-        let slow = Announced { speed: 1e8, ..IDLE };
+        let slow = AnnouncedLoad { speed: 1e8, ..IDLE };
         let found = of(&[(IDLE, measured), (slow, Measured::default())], true);
         assert_eq!([found[0].speed, found[1].speed], [5e8, 1e8]);
-        let fast = Announced { speed: 4e9, ..IDLE };
+        let fast = AnnouncedLoad { speed: 4e9, ..IDLE };
         assert_eq!(of(&[(IDLE, measured), (fast, Measured::default())], true)[1].speed, 2e9);
-        let lying = Announced { speed: 1e300, ..IDLE };
+        let lying = AnnouncedLoad { speed: 1e300, ..IDLE };
         assert_eq!(of(&[(IDLE, measured), (lying, Measured::default())], true)[1].speed, 5e10);
         assert_eq!(of(&[(lying, measured), (slow, Measured::default())], true)[1].speed, 1e8);
         for speed in [f64::NAN, f64::INFINITY, -1.0] {
-            let wrong = Announced { speed, ..IDLE };
+            let wrong = AnnouncedLoad { speed, ..IDLE };
             assert_eq!(of(&[(IDLE, measured), (wrong, Measured::default())], true)[1].speed, 0.0);
         }
-        let low = Announced { speed: 1e-300, ..IDLE };
+        let low = AnnouncedLoad { speed: 1e-300, ..IDLE };
         assert_eq!(of(&[(low, measured), (IDLE, Measured::default())], true)[1].speed, 5e10);
     }
 
@@ -147,7 +152,7 @@ mod tests {
         assert_eq!(of(&[(IDLE, queued)], true)[0].queue, 0.5);
         let older = Measured { announced_calls: 9, ..own };
         assert_eq!(of(&[(IDLE, older)], true)[0].load, 0.0);
-        let lying = Announced { cores: 0, ..IDLE };
+        let lying = AnnouncedLoad { cores: 0, ..IDLE };
         assert_eq!(of(&[(lying, own)], true)[0].own_load, 6.0);
     }
 }

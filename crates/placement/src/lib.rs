@@ -11,7 +11,7 @@ mod prediction;
 
 pub use average::Average;
 pub use choice::{Policy, choose, shares};
-pub use knowledge::{ANSWER_STALE, ANSWER_VALID, Announced, Measured, candidates};
+pub use knowledge::{ANSWER_STALE, ANSWER_VALID, AnnouncedLoad, Measured, candidates};
 pub use measurements::{CallTimes, Measurements};
-pub use own_calls::OwnCall;
+pub use own_calls::ClientCall;
 pub use prediction::{ASSUMED_BANDWIDTH, Candidate, Prediction, Work};

@@ -4,9 +4,9 @@ use std::borrow::Borrow;
 
 use crate::average::Average;
 use crate::knowledge::Measured;
-use crate::own_calls::{OwnCall, OwnCalls};
+use crate::own_calls::{ClientCall, ClientCalls};
 
-/// Bytes from which on a transfer says something about the bandwidth.
+/// Smallest transfer that measures the bandwidth, bytes.
 const LEAST_TRANSFER: f64 = 65_536.0;
 /// Time from which on a run says something about the speed in operations, s: less is overhead.
 const LEAST_RUN: f64 = 1e-3;
@@ -38,10 +38,10 @@ pub struct CallTimes {
     pub has_cost: bool,
 }
 
-/// Calls of a client at a server, and what it has measured there. `F` identifies functions.
+/// Calls and measurements of a client at a server. `F` identifies functions.
 #[derive(Clone, Debug)]
 pub struct Measurements<F> {
-    calls: OwnCalls,
+    calls: ClientCalls,
     inbound: Transfers,
     outbound: Transfers,
     /// Time that calls have waited at the server for calls of others, s.
@@ -56,7 +56,7 @@ pub struct Measurements<F> {
 impl<F> Default for Measurements<F> {
     fn default() -> Measurements<F> {
         Measurements {
-            calls: OwnCalls::default(),
+            calls: ClientCalls::default(),
             inbound: Transfers::default(),
             outbound: Transfers::default(),
             queue: Average::default(),
@@ -90,13 +90,13 @@ impl Transfers {
 
 impl<F> Measurements<F> {
     /// Counts a call that begins, and is expected to keep one of the server's cores for some seconds.
-    pub fn begin(&mut self, now: f64, seconds: f64, cores: u32) -> OwnCall {
+    pub fn begin(&mut self, now: f64, seconds: f64, cores: u32) -> ClientCall {
         self.cores = cores.max(1);
         self.calls.begin(now, seconds, cores)
     }
 
     /// A call has ended.
-    pub fn end(&mut self, now: f64, call: OwnCall) {
+    pub fn end(&mut self, now: f64, call: ClientCall) {
         self.calls.end(now, call);
     }
 
@@ -134,7 +134,7 @@ impl<F> Measurements<F> {
         self.freed.push(computed);
     }
 
-    /// What is known for a call of a function. `announced`: when the server announced its load.
+    /// Measurements for a call of a function. `announced`: when the server announced its load.
     pub fn measured<Q: Eq + ?Sized>(&self, function: &Q, announced: f64, now: f64) -> Measured
     where
         F: Borrow<Q>,

@@ -7,12 +7,12 @@ use std::collections::{BinaryHeap, VecDeque};
 ///
 /// As many calls run as the server has cores, the others wait in the order in which they began.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OwnCalls {
+pub struct ClientCalls {
     cores: usize,
     /// Calls that run, and when they are expected to end.
-    running: Vec<(OwnCall, f64)>,
+    running: Vec<(ClientCall, f64)>,
     /// Calls that wait, and how long they are expected to keep a core; and the sum of that.
-    waiting: VecDeque<(OwnCall, f64)>,
+    waiting: VecDeque<(ClientCall, f64)>,
     queued: f64,
     /// Calls that have begun so far.
     begun: u64,
@@ -22,16 +22,16 @@ pub struct OwnCalls {
 
 /// A call that has begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OwnCall(u64);
+pub struct ClientCall(u64);
 
-/// Waiting calls up to which each is followed to its core. Of more, only the sum counts.
+/// Maximum number of waiting calls that are followed to their cores. Of more, only the sum counts.
 const MOST_FOLLOWED: usize = 1024;
 /// Changes that are remembered, for how long, and the time within which two count as one, s.
 const MOST_CHANGES: usize = 4096;
 const REMEMBERED: f64 = 120.0;
 const RESOLUTION: f64 = 1e-3;
 
-impl OwnCalls {
+impl ClientCalls {
     /// Number of calls.
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -67,11 +67,11 @@ impl OwnCalls {
     }
 
     /// Begins a call that is expected to keep one of the server's cores for some seconds.
-    pub fn begin(&mut self, now: f64, seconds: f64, cores: u32) -> OwnCall {
+    pub fn begin(&mut self, now: f64, seconds: f64, cores: u32) -> ClientCall {
         // A time that nobody knows keeps no core.
         let seconds = if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
         self.cores = (cores as usize).max(1);
-        let call = OwnCall(self.begun);
+        let call = ClientCall(self.begun);
         self.begun += 1;
         self.waiting.push_back((call, seconds));
         self.queued += seconds;
@@ -81,7 +81,7 @@ impl OwnCalls {
     }
 
     /// Ends a call; the next one starts.
-    pub fn end(&mut self, now: f64, call: OwnCall) {
+    pub fn end(&mut self, now: f64, call: ClientCall) {
         if let Some(index) = self.running.iter().position(|&(one, _)| one == call) {
             self.running.swap_remove(index);
         } else if let Ok(index) = self.waiting.binary_search_by_key(&call, |&(one, _)| one) {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn calls_wait_when_no_core_is_free() {
-        let mut calls = OwnCalls::default();
+        let mut calls = ClientCalls::default();
         assert_eq!(calls.wait(10.0), 0.0);
         calls.begin(10.0, 3.0, 2);
         assert_eq!(calls.wait(10.0), 0.0);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn an_end_moves_the_calls_behind_it() {
-        let mut calls = OwnCalls::default();
+        let mut calls = ClientCalls::default();
         let [first, second, third] = [2.0, 2.0, 2.0].map(|seconds| calls.begin(0.0, seconds, 1));
         assert_eq!(calls.wait(0.0), 6.0);
         calls.end(3.0, first);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_next_call_gets_the_core_that_is_free_first() {
-        let mut calls = OwnCalls::default();
+        let mut calls = ClientCalls::default();
         calls.begin(0.0, 10.0, 2);
         let second = calls.begin(0.0, 20.0, 2);
         let third = calls.begin(0.0, 5.0, 2);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_call_that_is_late_is_expected_to_take_as_long_again() {
-        let mut calls = OwnCalls::default();
+        let mut calls = ClientCalls::default();
         calls.begin(0.0, 1.0, 1);
         assert_eq!([0.5, 1.0, 4.0].map(|now| calls.wait(now)), [0.5, 0.0, 3.0]);
         // A call that waits may end first, if it is cancelled.
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn of_many_calls_the_sum_counts() {
-        let mut calls = OwnCalls::default();
+        let mut calls = ClientCalls::default();
         for _ in 0..2 * MOST_FOLLOWED {
             calls.begin(0.0, 1.0, 4);
         }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn earlier_numbers_are_remembered_for_a_while() {
-        let mut calls = OwnCalls::default();
+        let mut calls = ClientCalls::default();
         let first = calls.begin(1.0, 1.0, 1);
         calls.begin(2.0, 1.0, 1);
         calls.begin(2.0, 1.0, 1);
@@ -202,7 +202,7 @@ mod tests {
         }
         assert!(calls.history.len() <= 300, "{}", calls.history.len());
         assert_eq!([99_990.2, 99_990.7].map(|at| calls.before(at)), [3, 2]);
-        let (mut dense, mut now) = (OwnCalls::default(), 0.0);
+        let (mut dense, mut now) = (ClientCalls::default(), 0.0);
         for _ in 0..100_000 {
             now += 0.01;
             dense.begin(now, 0.0, 1);
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn times_and_cores_that_make_no_sense_do_not_count() {
-        let mut calls = OwnCalls::default();
+        let mut calls = ClientCalls::default();
         for seconds in [f64::INFINITY, f64::NAN, -1.0] {
             calls.begin(1.0, seconds, 0);
         }

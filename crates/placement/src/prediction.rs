@@ -3,7 +3,7 @@
 /// Bandwidth until a client has measured it, bytes per second: that of a link with 1 Gbit/s.
 pub const ASSUMED_BANDWIDTH: f64 = 1.25e8;
 
-/// What a call needs.
+/// Work of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Bytes of the arguments.

@@ -208,11 +208,11 @@ impl Call {
                     return Err(errors::broken("a lost worker that makes no sense"));
                 };
                 let results = std::mem::take(&mut lost.results);
-                let kept = match chunk {
+                let so_far = match chunk {
                     Some(chunk) => chunk.take_partial(py, lost.ended, results, lost.order)?,
                     None => Py::new(py, Buffer::new(all(results), true))?.into_any(),
                 };
-                errors::item_lost(py, &lost, kept, self.call.function())
+                errors::item_lost(py, &lost, so_far, self.call.function())
             }
             Outcome::Raised { error, message, trace, sections, order } => {
                 let (head, buffers) = split_head(py, sections, false)?;
@@ -552,7 +552,7 @@ fn dependency_failed(py: Python<'_>, needed: Option<Py<Call>>, function: &str) -
     let Some(needed) = needed else { return errors::dependency_failed(py, function) };
     let text = errors::not_called(function);
     let name = needed.get().call.function().name();
-    let told = needed.get().exception(py, None).and_then(|cause| {
+    let failure = needed.get().exception(py, None).and_then(|cause| {
         let cause = cause.map(|cause| PyErr::from_value(cause.into_bound(py)));
         let cause =
             cause.unwrap_or_else(|| errors::new(py, package::dependency_failed(py), (name,)));
@@ -562,5 +562,5 @@ fn dependency_failed(py: Python<'_>, needed: Option<Py<Call>>, function: &str) -
         error.set_cause(py, Some(cause));
         Ok(error)
     });
-    told.unwrap_or_else(|failed| failed)
+    failure.unwrap_or_else(|failed| failed)
 }

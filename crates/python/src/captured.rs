@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
-/// What a function returned, and what it wrote to standard output and error.
+/// Result of a function, and its standard output and error.
 #[pyclass(frozen, get_all, module = "gridrpc._native")]
 pub struct CapturedResult {
     pub value: Py<PyAny>,
@@ -60,7 +60,7 @@ impl OutputCapture {
         gridrpc_sys::show_output_at_a_crash();
     }
 
-    /// Ends it. Returns the last MiB of what was written to each.
+    /// Ends it. Returns the last MiB written to each.
     fn end(&self, py: Python<'_>) -> PyResult<(String, String)> {
         let capture = self.capture.lock().unwrap_or_else(PoisonError::into_inner).take();
         let capture = capture.ok_or_else(|| PyRuntimeError::new_err("the capture has ended"))?;
@@ -69,7 +69,7 @@ impl OutputCapture {
     }
 }
 
-/// The output as text, with a line that says what is missing.
+/// The output as text, with a line about missing parts.
 fn text(output: &CapturedOutput) -> String {
     let CapturedOutput { bytes, dropped } = output;
     if *dropped == 0 {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_agent::{Proof, Rights, Service, User};
-use gridrpc_client::{AskError, MAX_ANSWER, RequestError, RequestSections};
+use gridrpc_client::{DaemonRequestError, MAX_ANSWER, RequestError, RequestSections};
 use gridrpc_core::{Owner, Quota};
 use gridrpc_transport::{dial_local, may_connect};
 use gridrpc_wire::Order;
@@ -170,7 +170,7 @@ impl DaemonConnection {
         let answered = sections.and_then(|sections| {
             interruptible(py, |interrupted| {
                 match connection.request(name, sections, until, interrupted) {
-                    Err(AskError::Failed(error)) => {
+                    Err(DaemonRequestError::Failed(error)) => {
                         failed = Some(error);
                         Ok(Vec::new())
                     }
@@ -196,7 +196,7 @@ impl DaemonConnection {
 /// Runs something without the interpreter's lock until it ends or a signal raises an exception.
 fn interruptible<T: Send>(
     py: Python<'_>,
-    run: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, AskError> + Send,
+    run: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, DaemonRequestError> + Send,
 ) -> PyResult<T> {
     let mut raised = None;
     let done = py.detach(|| {
@@ -209,12 +209,12 @@ fn interruptible<T: Send>(
         return Err(error);
     }
     done.map_err(|error| match error {
-        AskError::Refused(why) => PyConnectionAbortedError::new_err(why),
-        AskError::Silent => silent(),
-        AskError::Gone => PyConnectionResetError::new_err(error.to_string()),
-        AskError::Failed(_) | AskError::Interrupted | AskError::Link(_) => {
-            PyRuntimeError::new_err(error.to_string())
-        }
+        DaemonRequestError::Refused(why) => PyConnectionAbortedError::new_err(why),
+        DaemonRequestError::Silent => silent(),
+        DaemonRequestError::Gone => PyConnectionResetError::new_err(error.to_string()),
+        DaemonRequestError::Failed(_)
+        | DaemonRequestError::Interrupted
+        | DaemonRequestError::Link(_) => PyRuntimeError::new_err(error.to_string()),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gridrpc_client::{AskError, DetachedError, RequestError, ServerCatalogue};
+use gridrpc_client::{DaemonRequestError, DetachedError, RequestError, ServerCatalogue};
 use gridrpc_invoke::DetachError;
 use gridrpc_wire::Order;
 use pyo3::exceptions::{PyConnectionError, PyTypeError, PyValueError};
@@ -67,7 +67,7 @@ pub fn refused(py: Python<'_>, error: DetachError) -> PyErr {
         }
         DetachError::Server(DetachedError::Unreachable(_)) => PyConnectionError::new_err(text),
         DetachError::Server(
-            DetachedError::Unanswered { error: AskError::Link(_), .. }
+            DetachedError::Unanswered { error: DaemonRequestError::Link(_), .. }
             | DetachedError::Malformed { .. },
         ) => errors::new(py, package::protocol_error(py), (text,)),
         DetachError::Server(DetachedError::Unanswered { .. }) => PyConnectionError::new_err(text),

@@ -51,8 +51,8 @@ pub fn grid(error: &GridError) -> PyErr {
             Refusal::Closed => closed(py, &error.to_string()),
             Refusal::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
             Refusal::NoServer(server, loss) => start_error(py, &none_of(server), loss),
-            Refusal::TooWide(_) => new(py, package::too_wide(py), (error.to_string(),)),
-            Refusal::Unfit(_) => new(py, package::unfit(py), (error.to_string(),)),
+            Refusal::TooManyCores(_) => new(py, package::too_wide(py), (error.to_string(),)),
+            Refusal::NoFittingHost(_) => new(py, package::unfit(py), (error.to_string(),)),
             Refusal::Quota { .. } => PyRuntimeError::new_err(error.to_string()),
             Refusal::UnknownBlob(_) => PyValueError::new_err(error.to_string()),
             Refusal::ReservedLost(loss) => {
@@ -101,8 +101,8 @@ pub fn ended(py: Python<'_>, end: &End, of: &FunctionRef, idempotent: bool) -> P
         }
         End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
         End::NoServer(server, loss) => start_error(py, &none_of(server), loss),
-        End::TooWide(why) => new(py, package::too_wide(py), (format!("{function}: {why}"),)),
-        End::Unfit(why) => new(py, package::unfit(py), (format!("{function}: {why}"),)),
+        End::TooManyCores(why) => new(py, package::too_wide(py), (format!("{function}: {why}"),)),
+        End::NoFittingHost(why) => new(py, package::unfit(py), (format!("{function}: {why}"),)),
         End::DependencyFailed(_) => dependency_failed(py, function),
         End::NotGathered(why) => PyMemoryError::new_err(format!(
             "the arguments of the call of {function} cannot be put together: {why}"
@@ -131,11 +131,11 @@ fn how_to_run_again(function: &FunctionRef) -> &'static str {
     }
 }
 
-/// The worker of a call with many items was lost. `kept`: the results of the items that had ended.
+/// The worker of a call with many items was lost. `so_far`: the results of the items that had ended.
 pub fn item_lost(
     py: Python<'_>,
     lost_items: &LostItems,
-    kept: Py<PyAny>,
+    so_far: Py<PyAny>,
     of: &FunctionRef,
 ) -> PyErr {
     let what = format!("a worker was lost that ran {}", of.name());
@@ -143,7 +143,7 @@ pub fn item_lost(
     let loss = &lost_items.loss;
     let hint = crash(of, &loss.cause).unwrap_or_else(|| how_to_run_again(of));
     let error = lost(py, kind, &what, Some(hint), loss);
-    let left = (lost_items.ended, lost_items.running, kept);
+    let left = (lost_items.ended, lost_items.running, so_far);
     match error.value(py).setattr("_left", left) {
         Ok(()) => error,
         Err(failed) => failed,
@@ -265,11 +265,11 @@ fn call_lost(py: Python<'_>, message: &str) -> PyErr {
     new(py, package::worker_lost(py), (message, worker, pid, "", status, signal, false, ""))
 }
 
-/// Ranks that ran a module's function are gone. `told`: the command's process, its host, its status or signal, and
+/// Ranks that ran a module's function are gone. `payload`: the command's process, its host, its status or signal, and
 /// its standard error.
-fn ranks_lost(py: Python<'_>, message: &str, told: &Bound<'_, PyAny>, order: Order) -> PyErr {
+fn ranks_lost(py: Python<'_>, message: &str, payload: &Bound<'_, PyAny>, order: Order) -> PyErr {
     let bytes =
-        PyBytes::type_object(py).call1((told,)).and_then(|bytes| bytes.extract::<Vec<u8>>());
+        PyBytes::type_object(py).call1((payload,)).and_then(|bytes| bytes.extract::<Vec<u8>>());
     let values = bytes.ok().and_then(|bytes| decode_values(&bytes, order).ok());
     let values = values.unwrap_or_default();
     let number = |at: usize| match values.get(at) {
@@ -367,8 +367,8 @@ pub fn of_system(error: &io::Error, text: String) -> PyErr {
         _ if error.kind() == io::ErrorKind::OutOfMemory => PyMemoryError::new_err(text),
         // From the number, Python selects FileNotFoundError, PermissionError and so on.
         Some(number) => {
-            let told = text.replace(&error.to_string(), Errno::from_raw(number).desc());
-            PyOSError::new_err((number, told))
+            let payload = text.replace(&error.to_string(), Errno::from_raw(number).desc());
+            PyOSError::new_err((number, payload))
         }
         None => PyOSError::new_err(text),
     }

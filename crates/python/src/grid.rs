@@ -6,7 +6,7 @@ use gridrpc_client::{
     Code, Config, FunctionRef, GridError, HostGroups, Launch, Output, Preload, Preparation,
     Progress, PythonWorkers, RemoteWorkers, Request, SubmitError, WorkerLimits,
 };
-use gridrpc_core::{BlobId, GroupId, Refusal, Settings, Standing};
+use gridrpc_core::{BlobId, GroupId, Refusal, ReservationState, Settings};
 use gridrpc_link::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT, Ranks};
 use pyo3::exceptions::PyValueError;
@@ -208,11 +208,11 @@ impl Grid {
     /// State of each host: its server, its name, its state in one word, its numbers of ready and of wanted workers,
     /// and details.
     fn hosts(&self) -> Vec<(String, String, &'static str, usize, usize, String)> {
-        let told = |host: gridrpc_client::HostState| {
+        let as_tuple = |host: gridrpc_client::HostState| {
             let (server, name) = (host.group.to_string(), host.host.to_string());
             (server, name, host.state, host.ready, host.workers, host.detail)
         };
-        self.grid.hosts().into_iter().map(told).collect()
+        self.grid.hosts().into_iter().map(as_tuple).collect()
     }
 
     /// Counters and current activity, as a JSON document.
@@ -479,7 +479,7 @@ impl Grid {
         let ranks = Ranks { ranks, threads: options.cores, command: mpirun.to_owned() };
         let ranks = target.target.interface().is_parallel().then_some(&ranks);
         let made = modules::make(py, &this.grid, target, native, arguments, None, options, ranks)?;
-        let modules::Made { request, pending, leases } = made;
+        let modules::PreparedCall { request, pending, leases } = made;
         let detached = detached::ask(py, |interrupted| {
             gridrpc_invoke::detach(&this.grid, &target.target, &request, interrupted)
         });
@@ -611,16 +611,16 @@ impl Grid {
     ) -> PyResult<(&'static str, Option<Py<PyAny>>)> {
         let (grid, of) = (&self.grid, reserved.reservation);
         let known = wait_in_slices(py, timeout, |slice| {
-            Some(grid.wait_for_reserved(of, slice)).filter(|now| *now != Standing::Starting)
+            Some(grid.wait_for_reserved(of, slice)).filter(|now| *now != ReservationState::Starting)
         })?;
-        Ok(match known.unwrap_or(Standing::Starting) {
-            Standing::Starting => ("starting", None),
-            Standing::Ready => ("ready", None),
-            Standing::Lost(loss) => {
+        Ok(match known.unwrap_or(ReservationState::Starting) {
+            ReservationState::Starting => ("starting", None),
+            ReservationState::Ready => ("ready", None),
+            ReservationState::Lost(loss) => {
                 let error = errors::object_lost(py, &format!("the worker of {name}"), &loss);
                 ("lost", Some(error.into_value(py).into_any()))
             }
-            Standing::Released => {
+            ReservationState::Released => {
                 let error = errors::grid(&GridError::Refused(Refusal::Released));
                 ("released", Some(error.into_value(py).into_any()))
             }

@@ -100,8 +100,8 @@ impl HeldTask {
 fn os_error(error: &std::io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(code) => {
-            let told = error.to_string();
-            let text = told.rsplit_once(" (os error").map_or(told.as_str(), |(text, _)| text);
+            let whole = error.to_string();
+            let text = whole.rsplit_once(" (os error").map_or(whole.as_str(), |(text, _)| text);
             PyOSError::new_err((code, text.to_owned()))
         }
         None => PyOSError::new_err(error.to_string()),

@@ -1,7 +1,7 @@
 //! Items of a call in a Python worker: runs them, and stores their results where the client finds them if this
 //! process is lost.
 
-use gridrpc_shm::Stretch;
+use gridrpc_shm::AppendBuffer;
 use gridrpc_sys::monotonic_ns;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::intern;
@@ -33,7 +33,7 @@ const NUMBERS: &str = "biufc";
 #[pyclass(module = "gridrpc._native")]
 pub struct Items {
     items: gridrpc_shm::Items,
-    results: Option<Stretch>,
+    results: Option<AppendBuffer>,
     /// NumPy's `generic`, if it is loaded.
     generic: Option<Py<PyAny>>,
     /// The type of the last NumPy scalar, and the encoding that precedes its bytes.
@@ -188,10 +188,10 @@ impl Items {
             record.extend_from_slice(&(buffer.bytes().len() as u64).to_le_bytes());
         }
         let mut parts = std::iter::once(&head).chain(&buffers);
-        let kept = self.push(&record) && parts.all(|part| self.push(part.bytes()));
-        if kept {
+        let pushed = self.push(&record) && parts.all(|part| self.push(part.bytes()));
+        if pushed {
             self.items.end();
         }
-        Ok(kept)
+        Ok(pushed)
     }
 }

@@ -63,8 +63,8 @@ mod _native {
     use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
     use crate::placement::{
-        MeasuredAverage, OwnServerCall, ServerCandidate, ServerMeasurements, announced_interface,
-        choose_server, server_candidates,
+        ClientCallHandle, MeasuredAverage, ServerCandidate, ServerMeasurements,
+        announced_interface, choose_server, server_candidates,
     };
     #[pymodule_export]
     use crate::plain::plain_bytes;

@@ -15,9 +15,9 @@ use crate::grid::Grid;
 /// Type of the elements, whether the first index runs fastest, and dimensions.
 type Shape = (String, bool, Vec<u64>);
 /// Owner, name, number, readers, ms since 1970 when it is removed, shape, and bytes.
-type Described = (String, String, u64, Vec<String>, u64, Option<Shape>, u64);
+type DataInfo = (String, String, u64, Vec<String>, u64, Option<Shape>, u64);
 
-fn described(data: SharedName) -> Described {
+fn described(data: SharedName) -> DataInfo {
     let SharedName { owner, name, number, readers, until, dtype, fortran, dims, bytes } = data;
     (owner, name, number, readers, until, dtype.map(|dtype| (dtype, fortran, dims)), bytes)
 }
@@ -46,7 +46,7 @@ impl NamedData {
         py: Python<'_>,
         description: &str,
         data: &Bound<'_, PyAny>,
-    ) -> PyResult<Described> {
+    ) -> PyResult<DataInfo> {
         let view = View::new(data)?;
         let bytes = view.bytes();
         ask(py, |interrupted| self.server.share_named(description, bytes, interrupted))
@@ -54,7 +54,7 @@ impl NamedData {
     }
 
     /// Describes data that the server keeps.
-    fn find(&self, py: Python<'_>, name: &str) -> PyResult<Described> {
+    fn find(&self, py: Python<'_>, name: &str) -> PyResult<DataInfo> {
         ask(py, |interrupted| self.server.named_data(name, interrupted)).map(described)
     }
 
@@ -64,7 +64,7 @@ impl NamedData {
     }
 
     /// Describes all data that the server keeps and the user may read.
-    fn all(&self, py: Python<'_>) -> PyResult<Vec<Described>> {
+    fn all(&self, py: Python<'_>) -> PyResult<Vec<DataInfo>> {
         let all = ask(py, |interrupted| self.server.shared_names(interrupted))?;
         Ok(all.into_iter().map(described).collect())
     }

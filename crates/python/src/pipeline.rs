@@ -14,7 +14,7 @@ use crate::buffer::View;
 
 /// Events between two calls of the watch function: a few milliseconds.
 const EVENTS_BETWEEN_LOOKS: usize = 50_000;
-/// Total number of tasks from which several threads pay off.
+/// Smallest total number of tasks that is worth several threads.
 const TASKS_FOR_THREADS: usize = 2_000;
 
 #[derive(FromPyObject)]
@@ -32,7 +32,7 @@ struct Manager {
 }
 
 #[derive(FromPyObject)]
-struct Effort {
+struct CpuCost {
     fixed: f64,
     per_byte: f64,
 }
@@ -61,15 +61,15 @@ pub struct Parameters {
     start_latency: f64,
     return_latency: f64,
     start: Option<Start>,
-    share: Effort,
-    take_shared: Effort,
-    take: Effort,
-    map_input: Effort,
-    make: Effort,
-    new_input: Effort,
-    new_output: Effort,
-    map_output: Effort,
-    take_output: Effort,
+    share: CpuCost,
+    take_shared: CpuCost,
+    take: CpuCost,
+    map_input: CpuCost,
+    make: CpuCost,
+    new_input: CpuCost,
+    new_output: CpuCost,
+    map_output: CpuCost,
+    take_output: CpuCost,
     last_used_first: bool,
     kept_from: f64,
     most_left: f64,
@@ -103,14 +103,14 @@ pub struct Throttling {
 
 fn link(of: &Link) -> pipeline::Link {
     let sharing = match of.sharing.as_str() {
-        "evenly" => pipeline::Sharing::Evenly,
-        _ => pipeline::Sharing::InTurn,
+        "evenly" => pipeline::Sharing::ProcessorSharing,
+        _ => pipeline::Sharing::FirstComeFirstServed,
     };
     pipeline::Link { rate: of.rate, per_message: of.per_message, sharing, each: of.each }
 }
 
-fn effort(of: &Effort) -> pipeline::Effort {
-    pipeline::Effort { fixed: of.fixed, per_byte: of.per_byte }
+fn effort(of: &CpuCost) -> pipeline::CpuCost {
+    pipeline::CpuCost { fixed: of.fixed, per_byte: of.per_byte }
 }
 
 impl Parameters {
@@ -207,7 +207,7 @@ pub(crate) fn array<'py, T: Copy>(
 }
 
 type Arrays<'py> = [Bound<'py, PyByteArray>; 6];
-type Pressure = (f64, u64, f64, u8);
+type MemoryPressure = (f64, u64, f64, u8);
 
 /// Simulates all tasks of a case. `watch` is called periodically with the number of returned tasks, and may raise.
 /// The stamps: submit, sent, calc_in, calc_out, retrieve, and worker as int64; and the pressure of a manager with
@@ -220,7 +220,7 @@ pub fn follow_pipeline<'py>(
     parameters: Parameters,
     throttling: Option<Throttling>,
     watch: Option<Py<PyAny>>,
-) -> PyResult<(Arrays<'py>, Option<Pressure>)> {
+) -> PyResult<(Arrays<'py>, Option<MemoryPressure>)> {
     let (case, parameters) = (case.translated()?, parameters.translated());
     let throttling = throttling.map(|one| pipeline::Throttling {
         memory: one.memory,
@@ -262,7 +262,7 @@ pub fn pipeline_figures<'py>(
     py: Python<'py>,
     jobs: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
 ) -> PyResult<Vec<(f64, f64, f64, f64)>> {
-    let (mut cases, mut parameters) = (Known::default(), Known::default());
+    let (mut cases, mut parameters) = (ConvertedObjects::default(), ConvertedObjects::default());
     let numbers: Vec<_> = jobs
         .iter()
         .map(|(case, with)| {
@@ -279,18 +279,18 @@ pub fn pipeline_figures<'py>(
 }
 
 /// Converted Python objects: each is converted once, however many jobs share it.
-struct Known<T> {
+struct ConvertedObjects<T> {
     numbers: HashMap<usize, usize>,
     values: Vec<T>,
 }
 
-impl<T> Default for Known<T> {
+impl<T> Default for ConvertedObjects<T> {
     fn default() -> Self {
-        Known { numbers: HashMap::new(), values: Vec::new() }
+        ConvertedObjects { numbers: HashMap::new(), values: Vec::new() }
     }
 }
 
-impl<T> Known<T> {
+impl<T> ConvertedObjects<T> {
     /// The index of an object's conversion. The objects have to live as long as this.
     fn number<'py>(
         &mut self,

@@ -1,8 +1,8 @@
 //! Choice among servers, for `Grid(directory=...)` and for simulations.
 
 use gridrpc_placement::{
-    Announced, Average, CallTimes, Candidate, Measurements, OwnCall, Policy, Work, candidates,
-    choose,
+    AnnouncedLoad, Average, CallTimes, Candidate, ClientCall, Measurements, Policy, Work,
+    candidates, choose,
 };
 use gridrpc_typed::interface_hash;
 use pyo3::exceptions::PyValueError;
@@ -34,7 +34,7 @@ pub fn server_candidates(
         .map(|&(speed, load, cores, is_full, announced, _, ref measured)| {
             let age = now - announced;
             let measured = measured.0.measured(function, announced, now);
-            (Announced { speed, load, age, cores, is_full }, measured)
+            (AnnouncedLoad { speed, load, age, cores, is_full }, measured)
         })
         .collect();
     let mut found = Vec::new();
@@ -119,16 +119,16 @@ impl MeasuredAverage {
     }
 }
 
-/// Calls of a client at a server, and what it has measured there. Times do not decrease.
+/// Calls and measurements of a client at a server. Times do not decrease.
 #[pyclass(name = "Measurements", module = "gridrpc._native")]
 #[derive(Default)]
 pub struct ServerMeasurements(Measurements<String>);
 
 /// A call that has begun and not ended.
 #[pyclass(name = "OwnCall", module = "gridrpc._native", frozen)]
-pub struct OwnServerCall(OwnCall);
+pub struct ClientCallHandle(ClientCall);
 
-/// Times at which a call was sent, received, started and computed, and when it returned; 0: unknown.
+/// Times of sending, receipt, start, computation and return of a call; 0: unknown.
 type Stamps = (f64, f64, f64, f64, f64);
 
 #[pymethods]
@@ -145,12 +145,12 @@ impl ServerMeasurements {
         call: (f64, f64, f64),
         server: &ServerCandidate,
         cores: u32,
-    ) -> OwnServerCall {
-        OwnServerCall(self.0.begin(now, server.0.core_time(&work(call)), cores))
+    ) -> ClientCallHandle {
+        ClientCallHandle(self.0.begin(now, server.0.core_time(&work(call)), cores))
     }
 
     /// Ends a call.
-    fn end(&mut self, now: f64, call: &OwnServerCall) {
+    fn end(&mut self, now: f64, call: &ClientCallHandle) {
         self.0.end(now, call.0);
     }
 

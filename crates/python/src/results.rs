@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gridrpc_link::payload::{Incoming, PayloadBuilder};
 use gridrpc_shm::find_shared;
-use gridrpc_shm::segment::Lent;
+use gridrpc_shm::segment::PooledSegment;
 use pyo3::prelude::*;
 
 use crate::buffer::View;
@@ -20,7 +20,7 @@ enum Part {
     /// The first bytes of an argument: its index among those lent, and the length.
     Argument(usize, usize),
     /// A stretch of an array from `gridrpc.empty`: its memory, offset and length.
-    Array(Arc<Lent>, u64, usize),
+    Array(Arc<PooledSegment>, u64, usize),
 }
 
 /// The buffers of a result.
@@ -54,7 +54,7 @@ impl Results {
                     Incoming::Shared(stretch) if !stretch.is_held() => {
                         payload.add_argument(stretch.section(), len as u64);
                     }
-                    kept => payload.add(&kept.bytes()[..len]).map_err(no_room)?,
+                    incoming => payload.add(&incoming.bytes()[..len]).map_err(no_room)?,
                 },
                 &Part::Array(ref memory, offset, len) => {
                     let start = memory.stretch(offset, len as u64)?;

@@ -11,7 +11,7 @@ use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::dependency_table::{ResultPart, find};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps, nested_call};
 use gridrpc_worker::{
-    Answer, Entrance, Job, KnownFunction, Modules, Role, Spawner, Turn, WorkerLink,
+    Answer, EntryMark, Job, KnownFunction, Modules, NextStep, Role, Spawner, WorkerLink,
 };
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -90,7 +90,7 @@ struct Inner {
     /// Unpickled shared data, by number.
     values: HashMap<u64, Py<PyAny>>,
     /// Number of requests for shared data.
-    asked: u64,
+    lookups: u64,
     /// The call whose items are counted.
     counted: Option<u64>,
 }
@@ -99,7 +99,7 @@ struct Inner {
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Worker {
     inner: Mutex<Inner>,
-    entrance: Entrance,
+    entrance: EntryMark,
 }
 
 impl Worker {
@@ -130,7 +130,7 @@ impl Worker {
             received: 0,
             beside,
             values,
-            asked: 0,
+            lookups: 0,
             counted: None,
         };
         Ok(Worker { inner: Mutex::new(inner), entrance })
@@ -152,7 +152,7 @@ impl Worker {
         fail: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        let mut functions = Functions { resolve, kept: VecDeque::new() };
+        let mut functions = Functions { resolve, cached: VecDeque::new() };
         let mut head = Vec::new();
         while let Some(job) = this.take_up(py, &mut functions)? {
             let Job { function, sections, .. } = job;
@@ -280,15 +280,15 @@ impl Worker {
     }
 
     /// The value kept for shared data.
-    fn kept(&self, py: Python<'_>, blob: u64) -> Option<Py<PyAny>> {
+    fn cached(&self, py: Python<'_>, blob: u64) -> Option<Py<PyAny>> {
         self.with(|inner| {
-            inner.asked += 1;
+            inner.lookups += 1;
             inner.values.get(&blob).map(|value| value.clone_ref(py))
         })
     }
 
     /// Keeps the value of shared data until the client drops it.
-    fn keep(&self, blob: u64, value: Py<PyAny>) {
+    fn cache(&self, blob: u64, value: Py<PyAny>) {
         self.with(|inner| inner.values.insert(blob, value));
     }
 }
@@ -308,12 +308,12 @@ impl Worker {
                 let turn = py.detach(|| self.with(|inner| inner.link.next_turn()));
                 py.check_signals()?;
                 next = match turn.map_err(Failure::from)? {
-                    Turn::Run(job) => Some(job),
-                    Turn::LetGo(dropped) => {
+                    NextStep::Run(job) => Some(job),
+                    NextStep::LetGo(dropped) => {
                         self.let_go(&dropped, functions);
                         None
                     }
-                    Turn::End => return Ok(None),
+                    NextStep::End => return Ok(None),
                 };
             }
             let Some(job) = next else { continue };
@@ -341,7 +341,7 @@ impl Worker {
     fn let_go(&self, dropped: &[u64], functions: &mut Functions<'_>) {
         if !dropped.is_empty() {
             // Functions that are still called are unpickled again.
-            functions.kept.retain(|kept| !kept.refers);
+            functions.cached.retain(|cached| !cached.refers);
         }
         let remove = |inner: &mut Inner| -> Vec<Py<PyAny>> {
             dropped.iter().filter_map(|blob| inner.values.remove(blob)).collect()
@@ -359,7 +359,7 @@ impl Worker {
         sections: Vec<Incoming>,
         times: &mut (u64, u64),
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (function, counts) = functions.find(function, || self.with(|inner| inner.asked))?;
+        let (function, counts) = functions.find(function, || self.with(|inner| inner.lookups))?;
         let arguments = match &sections[..] {
             [Incoming::Bytes(head)] => plain::loads(py, head),
             _ => None,
@@ -469,11 +469,11 @@ impl Worker {
 /// The functions that were called, the most recent first.
 struct Functions<'py> {
     resolve: Bound<'py, PyAny>,
-    kept: VecDeque<Kept<'py>>,
+    cached: VecDeque<CachedFunction<'py>>,
 }
 
 /// A function that was called.
-struct Kept<'py> {
+struct CachedFunction<'py> {
     serial: u64,
     function: Bound<'py, PyAny>,
     /// Whether it refers to shared data.
@@ -486,27 +486,28 @@ struct Kept<'py> {
 const MAX_FUNCTIONS: usize = 256;
 
 impl<'py> Functions<'py> {
-    /// The function, and whether it counts items. `asked`: number of requests for shared data so far.
+    /// The function, and whether it counts items. `lookups`: number of requests for shared data so far.
     fn find(
         &mut self,
         function: &KnownFunction,
-        asked: impl Fn() -> u64,
+        lookups: impl Fn() -> u64,
     ) -> PyResult<(Bound<'py, PyAny>, bool)> {
-        let place = self.kept.iter().position(|kept| kept.serial == function.serial);
-        if let Some(known) = place.and_then(|place| self.kept.remove(place)) {
+        let place = self.cached.iter().position(|cached| cached.serial == function.serial);
+        if let Some(known) = place.and_then(|place| self.cached.remove(place)) {
             let found = (known.function.clone(), known.counts);
-            self.kept.push_front(known);
+            self.cached.push_front(known);
             return Ok(found);
         }
         let pickled = function.form == FunctionForm::Pickled;
         let body = PyBytes::new(self.resolve.py(), &function.body);
-        let before = asked();
+        let before = lookups();
         let found = self.resolve.call1((pickled, &function.name, body))?;
-        let refers = asked() != before;
+        let refers = lookups() != before;
         let counts = found.get_type().is(package::chunked(self.resolve.py())?);
-        let kept = Kept { serial: function.serial, function: found.clone(), refers, counts };
-        self.kept.push_front(kept);
-        self.kept.truncate(MAX_FUNCTIONS);
+        let cached =
+            CachedFunction { serial: function.serial, function: found.clone(), refers, counts };
+        self.cached.push_front(cached);
+        self.cached.truncate(MAX_FUNCTIONS);
         Ok((found, counts))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use gridrpc_agent::{Access, CallToKeep, Denied, Found, KeptCall, NamedData, Permit, RequestError};
+use gridrpc_agent::{
+    Access, Denied, DetachRequest, DetachedEntry, NamedData, NamedFunction, Permit, RequestError,
+};
 use gridrpc_client::FunctionRef;
 use gridrpc_core::{BlobId, CallOptions};
 use gridrpc_wire::{FunctionForm, RemoteError, TraceContext};
@@ -22,7 +24,7 @@ pub(crate) struct UserAccess {
 }
 
 impl Access for UserAccess {
-    fn find(&self, form: FunctionForm, name: &str) -> Result<Found, Denied> {
+    fn find(&self, form: FunctionForm, name: &str) -> Result<NamedFunction, Denied> {
         let UserAccess { caller, .. } = self;
         if form == FunctionForm::Named {
             let (name, hash) = match name.split_once('#') {
@@ -34,7 +36,7 @@ impl Access for UserAccess {
                     let is_method = function.contains('.');
                     let (caller, name) = (Arc::clone(caller), name.into());
                     let offered = OfferedFunction { caller, name, hash, is_method };
-                    return Ok(Found::Offered(Arc::new(offered)));
+                    return Ok(NamedFunction::Offered(Arc::new(offered)));
                 }
                 Err(denied) if !caller.role.code => {
                     caller.refused(name, &denied);
@@ -44,7 +46,7 @@ impl Access for UserAccess {
             }
         }
         if caller.role.code {
-            return Ok(Found::Sent);
+            return Ok(NamedFunction::Sent);
         }
         let message = format!(
             "{} runs the functions that it offers, and none that clients send: its owner can allow user `{}` to send \
@@ -82,9 +84,9 @@ impl Access for UserAccess {
         Ok(self.caller.named_data(blob.0)?)
     }
 
-    fn keep(&self, call: CallToKeep<'_>) -> Result<Box<dyn KeptCall>, Denied> {
-        let kept = self.detached.keep_call(&self.caller, &call);
-        kept.map_err(|RequestError { error, message, .. }| Denied { error, message })
+    fn keep(&self, call: DetachRequest<'_>) -> Result<Box<dyn DetachedEntry>, Denied> {
+        let stored = self.detached.store_call(&self.caller, &call);
+        stored.map_err(|RequestError { error, message, .. }| Denied { error, message })
     }
 
     fn max_payload(&self) -> u64 {

@@ -37,7 +37,7 @@ pub enum ApiTokenError {
     Malformed {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: serde_json::Error,
     },
     /// The name cannot be a user's or a group's.

@@ -117,7 +117,7 @@ impl NamedStore {
     }
 }
 
-/// Data as it is to be kept, or what is wrong with it.
+/// Data to store, or its problem.
 fn new_record(caller: &Caller, new: NewData) -> Result<NamedRecord, String> {
     let NewData { name, keep, readers, shape } = new;
     let problem =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_agent::{Denied, Offered, Target};
+use gridrpc_agent::{Denied, ServedFunction, Target};
 use gridrpc_client::Grid;
 use gridrpc_core::CallOptions;
 use gridrpc_wire::{RemoteError, TraceContext};
@@ -26,7 +26,7 @@ pub(crate) struct OfferedFunction {
     pub(crate) is_method: bool,
 }
 
-impl Offered for OfferedFunction {
+impl ServedFunction for OfferedFunction {
     fn needs_object(&self) -> bool {
         self.is_method
     }

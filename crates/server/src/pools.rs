@@ -151,7 +151,7 @@ struct State {
 
 /// A function in a pool that runs.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PoolFunction {
     pub(crate) grid: Arc<Grid>,
     pub(crate) function: Arc<FunctionRef>,
     pub(crate) owner: Owner,
@@ -268,7 +268,7 @@ impl Pool {
         function: &str,
         user: &Arc<str>,
         weight: u32,
-    ) -> Result<Place, GridError> {
+    ) -> Result<PoolFunction, GridError> {
         let mut state = self.lock();
         let grid = self.started(&mut state)?;
         let owner = match module.settings.policy {
@@ -297,7 +297,7 @@ impl Pool {
                 registered
             }
         };
-        Ok(Place { grid, function, owner })
+        Ok(PoolFunction { grid, function, owner })
     }
 
     /// The owner of a user's calls of functions that the server does not offer.
@@ -308,7 +308,7 @@ impl Pool {
         Ok(*state.owners.entry(Arc::clone(user)).or_insert_with(add))
     }
 
-    /// Removes a user who is gone. Cancels what is left of its calls.
+    /// Removes a user who is gone. Cancels its remaining calls.
     fn forget(&self, user: &str) {
         let mut state = self.lock();
         let owner = state.owners.remove(user);

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What makes a user present.
+/// Kind of a user's presence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tie {
+pub(crate) enum PresenceKind {
     /// A connection that makes calls.
     Connection,
     /// Requests over HTTP, until a while after the last one.
@@ -17,7 +17,7 @@ pub(crate) enum Tie {
 
 /// The numbers of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Ties {
+struct PresenceCounts {
     connections: usize,
     http: usize,
     detached: usize,
@@ -25,35 +25,35 @@ struct Ties {
 
 /// The users that are present.
 #[derive(Debug, Default)]
-pub(crate) struct Presence(Mutex<HashMap<Arc<str>, Ties>>);
+pub(crate) struct Presence(Mutex<HashMap<Arc<str>, PresenceCounts>>);
 
-impl Ties {
-    fn of(&mut self, what: Tie) -> &mut usize {
+impl PresenceCounts {
+    fn of(&mut self, what: PresenceKind) -> &mut usize {
         match what {
-            Tie::Connection => &mut self.connections,
-            Tie::Http => &mut self.http,
-            Tie::DetachedCall => &mut self.detached,
+            PresenceKind::Connection => &mut self.connections,
+            PresenceKind::Http => &mut self.http,
+            PresenceKind::DetachedCall => &mut self.detached,
         }
     }
 }
 
 impl Presence {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Ties>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, PresenceCounts>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn enter(&self, user: &Arc<str>, what: Tie) {
+    pub(crate) fn enter(&self, user: &Arc<str>, what: PresenceKind) {
         *self.lock().entry(Arc::clone(user)).or_default().of(what) += 1;
     }
 
-    /// Ends what has entered. `last`: what to do when nothing of the user is left; a user who enters meanwhile waits
+    /// Ends a presence. `last`: what to do when nothing of the user is left; a user who enters meanwhile waits
     /// for it.
-    pub(crate) fn leave(&self, user: &str, what: Tie, last: impl FnOnce()) {
+    pub(crate) fn leave(&self, user: &str, what: PresenceKind, last: impl FnOnce()) {
         let mut present = self.lock();
         let Some(ties) = present.get_mut(user) else { return };
         let number = ties.of(what);
         *number = number.saturating_sub(1);
-        if *ties == Ties::default() {
+        if *ties == PresenceCounts::default() {
             present.remove(user);
             last();
         }
@@ -75,15 +75,15 @@ mod tests {
         let presence = Presence::default();
         let user: Arc<str> = "alice".into();
         let mut gone = 0;
-        presence.enter(&user, Tie::Connection);
-        presence.enter(&user, Tie::Http);
-        presence.enter(&user, Tie::DetachedCall);
-        presence.leave(&user, Tie::Connection, || gone += 1);
+        presence.enter(&user, PresenceKind::Connection);
+        presence.enter(&user, PresenceKind::Http);
+        presence.enter(&user, PresenceKind::DetachedCall);
+        presence.leave(&user, PresenceKind::Connection, || gone += 1);
         assert_eq!(presence.connections().get("alice"), Some(&0));
-        presence.leave(&user, Tie::Connection, || gone += 1);
-        presence.leave(&user, Tie::Http, || gone += 1);
+        presence.leave(&user, PresenceKind::Connection, || gone += 1);
+        presence.leave(&user, PresenceKind::Http, || gone += 1);
         assert_eq!(gone, 0);
-        presence.leave(&user, Tie::DetachedCall, || gone += 1);
+        presence.leave(&user, PresenceKind::DetachedCall, || gone += 1);
         assert_eq!(gone, 1);
         assert!(presence.connections().is_empty());
     }

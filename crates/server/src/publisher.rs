@@ -20,12 +20,12 @@ pub(crate) struct Publisher {
     shared: Arc<Shared>,
     /// Folder with modules that administrators have added.
     added: PathBuf,
-    seen: Mutex<HashMap<PathBuf, Seen>>,
+    seen: Mutex<HashMap<PathBuf, FolderEntry>>,
 }
 
 /// A file in a folder, as it was seen last.
 #[derive(Debug)]
-struct Seen {
+struct FolderEntry {
     stamp: Stamp,
     /// Whether it has been published, or reported, in this state.
     is_done: bool,
@@ -65,8 +65,11 @@ impl Publisher {
             is_there
         });
         for (file, stamp) in present {
-            let known =
-                seen.entry(file.clone()).or_insert(Seen { stamp, is_done: false, module: None });
+            let known = seen.entry(file.clone()).or_insert(FolderEntry {
+                stamp,
+                is_done: false,
+                module: None,
+            });
             if known.stamp != stamp {
                 (known.stamp, known.is_done) = (stamp, false);
                 continue;
@@ -118,7 +121,7 @@ impl Publisher {
         let published = self.publish(&place)?;
         if let Ok(stamp) = stamp_of(&place) {
             let module = Some(published.0.clone());
-            seen.insert(place, Seen { stamp, is_done: true, module });
+            seen.insert(place, FolderEntry { stamp, is_done: true, module });
         }
         Ok(published)
     }

@@ -48,11 +48,11 @@ fn import_within(
     command.args(["-P", "-c", PROGRAM]).arg(folders.join("\n"));
     command.args(names.map(|name| format!("{}:{}", name.module, name.name)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let told = |what: String| vec![format!("[python.{name}]: {what}")];
+    let one_problem = |what: String| vec![format!("[python.{name}]: {what}")];
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            return told(format!("the interpreter `{interpreter}` does not run: {error}"));
+            return one_problem(format!("the interpreter `{interpreter}` does not run: {error}"));
         }
     };
     let output = child.stdout.take();
@@ -70,7 +70,7 @@ fn import_within(
                 let _ = child.kill();
                 let _ = child.wait();
                 // A process that it has started may hold the pipe, so its output is not waited for.
-                return told(format!(
+                return one_problem(format!(
                     "its imports have not ended within {} s: see what holds them up with `{interpreter} -c 'import \
                      MODULE'`",
                     limit.as_secs()
@@ -82,7 +82,8 @@ fn import_within(
     let mut problems: Vec<String> =
         text.lines().map(|line| format!("[python.{name}]: cannot import {line}")).collect();
     if !status.success() && problems.is_empty() {
-        problems = told(format!("its imports end the interpreter `{interpreter}` ({status})"));
+        problems =
+            one_problem(format!("its imports end the interpreter `{interpreter}` ({status})"));
     }
     problems
 }

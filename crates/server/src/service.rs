@@ -18,7 +18,7 @@ use crate::caller::{Caller, denied};
 use crate::catalogue::Code;
 use crate::detached::DetachedCalls;
 use crate::log;
-use crate::presence::Tie;
+use crate::presence::PresenceKind;
 use crate::publisher::Publisher;
 use crate::roles::{LocalUser, Role};
 use crate::shared::Shared;
@@ -97,9 +97,9 @@ impl Service for Users {
 
     fn open(&self, user: &User) -> Result<Rights, String> {
         let role = self.role(user);
-        self.shared.presence.enter(&user.name, Tie::Connection);
+        self.shared.presence.enter(&user.name, PresenceKind::Connection);
         let owner = self.shared.pools.common.owner(&user.name, role.weight).map_err(|error| {
-            self.shared.leave(&user.name, Tie::Connection);
+            self.shared.leave(&user.name, PresenceKind::Connection);
             format!("the workers cannot start: {error}")
         })?;
         let (caller, detached) = (Arc::new(self.caller(user)), Arc::clone(&self.detached));
@@ -108,7 +108,7 @@ impl Service for Users {
     }
 
     fn close(&self, user: &User, _owner: Owner) {
-        self.shared.leave(&user.name, Tie::Connection);
+        self.shared.leave(&user.name, PresenceKind::Connection);
     }
 
     fn warn(&self, message: &str) {
@@ -225,9 +225,9 @@ impl Users {
 
     /// Cancels calls: an administrator those of all users, others their own.
     fn cancel(&self, user: &User, argument: &str) -> Answer {
-        let unwanted: UnwantedCalls = serde_json::from_str(argument)
+        let unwanted: CancelRequest = serde_json::from_str(argument)
             .map_err(|error| failure("ValueError", &error.to_string()))?;
-        let UnwantedCalls { ids, user: of, function } = &unwanted;
+        let CancelRequest { ids, user: of, function } = &unwanted;
         let of = match of.as_deref() {
             of if is_administrator(user) => of,
             Some(other) if *other != *user.name => {
@@ -288,7 +288,7 @@ struct NewToken {
 
 /// Calls to cancel: those with these ids, or else those of a user and of a function.
 #[derive(Deserialize)]
-struct UnwantedCalls {
+struct CancelRequest {
     #[serde(default)]
     ids: Vec<String>,
     user: Option<String>,

@@ -15,7 +15,7 @@ use crate::config::ServerConfig;
 use crate::limits::Limiter;
 use crate::named_data::NamedStore;
 use crate::pools::Pools;
-use crate::presence::{Presence, Tie};
+use crate::presence::{Presence, PresenceKind};
 use crate::statistics::Statistics;
 use crate::traces::Tracer;
 
@@ -103,8 +103,8 @@ impl Shared {
         all.remove(user).unwrap_or_default()
     }
 
-    /// Ends what has made a user present.
-    pub(crate) fn leave(&self, user: &str, what: Tie) {
+    /// Ends a user's presence.
+    pub(crate) fn leave(&self, user: &str, what: PresenceKind) {
         self.presence.leave(user, what, || self.pools.forget(user));
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use gridrpc_sys::{forks, lock};
 
-use crate::segment::{FIRST_OF_ARRAYS, Lent, Pool};
+use crate::segment::{FIRST_OF_ARRAYS, Pool, PooledSegment};
 
 /// Free memory kept for later arrays, bytes.
 const KEEP_FREE: u64 = 256 << 20;
@@ -16,7 +16,7 @@ const KEEP_FREE: u64 = 256 << 20;
 /// An array in memory that workers can share.
 #[derive(Debug)]
 pub struct SharedArray {
-    _lent: Arc<Lent>,
+    _lent: Arc<PooledSegment>,
     start: NonNull<u8>,
     len: usize,
 }
@@ -29,7 +29,7 @@ unsafe impl Sync for SharedArray {}
 struct Arrays {
     pool: Arc<Pool>,
     /// By start address: the length and the segment.
-    live: Mutex<BTreeMap<usize, (usize, Weak<Lent>)>>,
+    live: Mutex<BTreeMap<usize, (usize, Weak<PooledSegment>)>>,
     count: AtomicUsize,
     /// The pools of the grids, which tell their workers about dropped segments.
     grids: Mutex<Vec<Weak<Pool>>>,
@@ -93,13 +93,13 @@ impl Drop for SharedArray {
         let arrays = arrays();
         lock(&arrays.live).remove(&(self.start.as_ptr() as usize));
         arrays.count.fetch_sub(1, Ordering::Release);
-        arrays.tell_gone();
+        arrays.mark_gone();
     }
 }
 
 impl Arrays {
     /// Makes the grids tell their workers which segments are gone.
-    fn tell_gone(&self) {
+    fn mark_gone(&self) {
         let gone = self.pool.gone();
         if !gone.is_empty() {
             for grid in lock(&self.grids).iter().filter_map(Weak::upgrade) {
@@ -113,7 +113,7 @@ impl Arrays {
 pub fn give_up_old() {
     let arrays = arrays();
     arrays.pool.give_up_old();
-    arrays.tell_gone();
+    arrays.mark_gone();
 }
 
 /// Whether any memory of arrays exists, in use or free.
@@ -123,7 +123,7 @@ pub fn have_memory() -> bool {
 
 /// The segment and offset of a stretch of memory, if it is part of a shared array.
 #[must_use]
-pub fn find(start: *const u8, len: usize) -> Option<(Arc<Lent>, u64)> {
+pub fn find(start: *const u8, len: usize) -> Option<(Arc<PooledSegment>, u64)> {
     let arrays = arrays();
     if arrays.count.load(Ordering::Acquire) == 0 {
         return None;

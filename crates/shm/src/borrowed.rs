@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gridrpc_sys::{Mapping, forks};
 use gridrpc_wire::Lease;
 
-use crate::passing::{FIRST_OF_PASSED_ON, Passing};
-use crate::progress::GivingBack;
+use crate::passing::{FIRST_OF_PASSED_ON, ForwardableSegment};
+use crate::progress::ReturnMarks;
 use crate::segment::{FIRST_OF_ARRAYS, FIRST_OF_SHARED_DATA, Pool};
 
 /// A stretch of another process's segment, lent to this process.
@@ -19,11 +19,11 @@ use crate::segment::{FIRST_OF_ARRAYS, FIRST_OF_SHARED_DATA, Pool};
 pub struct Borrowed {
     mapping: Arc<Mapping>,
     /// Used to pass it on, where that is possible.
-    passing: Option<Arc<Passing>>,
+    passing: Option<Arc<ForwardableSegment>>,
     offset: u64,
     len: u64,
     /// Returns the stretch to its owner when the last clone is dropped.
-    guard: Option<Arc<Returner>>,
+    guard: Option<Arc<LeaseReturner>>,
     /// Held as long as this is a part of shared data.
     _reading: Option<Arc<Reading>>,
     /// Number of its section in the message.
@@ -77,7 +77,7 @@ impl Borrowed {
     }
 
     /// The data needed to pass it on, and its offset in the segment.
-    pub fn passing(&self) -> Option<(&Arc<Passing>, u64)> {
+    pub fn passing(&self) -> Option<(&Arc<ForwardableSegment>, u64)> {
         Some((self.passing.as_ref()?, self.offset))
     }
 
@@ -103,12 +103,12 @@ impl Borrowed {
 
 /// Returns unused leases to their owner: by a mark in shared memory at once, or collected here until they are sent.
 #[derive(Clone, Debug, Default)]
-pub struct Returns {
-    marks: GivingBack,
+pub struct LeaseReturns {
+    marks: ReturnMarks,
     waiting: Arc<Mutex<Vec<Lease>>>,
 }
 
-impl Returns {
+impl LeaseReturns {
     fn give_back(&self, lease: Lease) {
         // A mark stands for the segment, whose only section is at its start.
         if lease.offset != 0 || !self.marks.mark(lease.segment) {
@@ -124,20 +124,20 @@ impl Returns {
 }
 
 #[derive(Debug)]
-struct Returner {
+struct LeaseReturner {
     lease: Lease,
-    returns: Option<Returns>,
+    returns: Option<LeaseReturns>,
     /// The process that borrowed: a child forked since then has nothing to return.
     generation: u64,
 }
 
-impl Returner {
+impl LeaseReturner {
     fn disarm(mut self) {
         self.returns = None;
     }
 }
 
-impl Drop for Returner {
+impl Drop for LeaseReturner {
     fn drop(&mut self) {
         if let Some(returns) = &self.returns
             && self.generation == forks::generation()
@@ -189,24 +189,24 @@ impl Drop for Reading {
 /// Segments of another process that have been announced to this process.
 #[derive(Debug, Default)]
 pub struct Mapped {
-    segments: HashMap<u32, Theirs>,
+    segments: HashMap<u32, MappedSegment>,
     /// Why these could not be mapped.
     unmapped: HashMap<u32, String>,
-    returns: Returns,
+    returns: LeaseReturns,
     /// Notifies others about segments that are passed on to them.
     passed_on_by: Option<Arc<Pool>>,
 }
 
 #[derive(Debug)]
-struct Theirs {
+struct MappedSegment {
     mapping: Arc<Mapping>,
-    passing: Option<Arc<Passing>>,
+    passing: Option<Arc<ForwardableSegment>>,
 }
 
 impl Mapped {
     /// Creates a map whose stretches are returned by marks, as long as there is room for them.
-    pub fn given_back(marks: GivingBack) -> Mapped {
-        let returns = Returns { marks, ..Returns::default() };
+    pub fn given_back(marks: ReturnMarks) -> Mapped {
+        let returns = LeaseReturns { marks, ..LeaseReturns::default() };
         let (segments, unmapped) = (HashMap::new(), HashMap::new());
         Mapped { segments, unmapped, returns, passed_on_by: None }
     }
@@ -230,9 +230,9 @@ impl Mapped {
         let writable = !shared && number < FIRST_OF_PASSED_ON;
         let mapping = Arc::new(Mapping::new(file.as_fd(), len as usize, writable)?);
         let pool = self.passed_on_by.as_ref();
-        let passing = pool.and_then(|pool| Passing::keep(file, len, pool)).map(Arc::new);
+        let passing = pool.and_then(|pool| ForwardableSegment::keep(file, len, pool)).map(Arc::new);
         self.unmapped.remove(&number);
-        self.segments.insert(number, Theirs { mapping, passing });
+        self.segments.insert(number, MappedSegment { mapping, passing });
         Ok(())
     }
 
@@ -280,11 +280,11 @@ impl Mapped {
     /// The stretch of `len` bytes of a lease, if it lies within a known segment.
     #[must_use]
     pub fn borrow(&self, lease: Lease, len: u64) -> Option<Borrowed> {
-        let Theirs { mapping, passing } = self.segments.get(&lease.segment)?;
+        let MappedSegment { mapping, passing } = self.segments.get(&lease.segment)?;
         mapping.at(lease.offset, len)?;
         let returns = Some(self.returns.clone());
         let generation = forks::generation();
-        let guard = Some(Arc::new(Returner { lease, returns, generation }));
+        let guard = Some(Arc::new(LeaseReturner { lease, returns, generation }));
         Some(Borrowed {
             mapping: Arc::clone(mapping),
             passing: passing.clone(),
@@ -313,7 +313,7 @@ impl Mapped {
 
     /// The collector of unused stretches of these segments.
     #[must_use]
-    pub fn returns(&self) -> Returns {
+    pub fn returns(&self) -> LeaseReturns {
         self.returns.clone()
     }
 
@@ -338,10 +338,10 @@ fn is_want_of_room(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::Lent;
+    use crate::segment::PooledSegment;
 
     /// The file as a reader gets it.
-    fn reopened(lent: &Lent) -> OwnedFd {
+    fn reopened(lent: &PooledSegment) -> OwnedFd {
         lent.segment().file().try_clone().unwrap()
     }
 

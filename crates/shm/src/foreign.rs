@@ -9,7 +9,7 @@ use gridrpc_sys::{Mapping, lock};
 
 use crate::pages::Memory;
 use crate::passing::FIRST_OF_PASSED_ON;
-use crate::segment::{FIRST_OF_ARRAYS, Held, Lent, Pool, Segment};
+use crate::segment::{FIRST_OF_ARRAYS, Held, Pool, PooledSegment, Segment};
 
 /// First number of these segments for workers. As callers' arrays, whose numbers are lower, they may be written to, and
 /// sections may overlap.
@@ -22,17 +22,17 @@ pub struct ForeignSegment {
     len: u64,
     mapping: OnceLock<Mapping>,
     /// The same segment for the readers of each of these pools.
-    lent_by: Mutex<Vec<(Weak<Pool>, Arc<LentByPool>)>>,
+    lent_by: Mutex<Vec<(Weak<Pool>, Arc<PooledForeign>)>>,
 }
 
 /// A foreign segment under a number that the readers of a pool know.
 #[derive(Debug)]
-struct LentByPool {
+struct PooledForeign {
     segment: Arc<Segment>,
     pool: Weak<Pool>,
 }
 
-impl Drop for LentByPool {
+impl Drop for PooledForeign {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             pool.others_gone(&[self.segment.number()]);
@@ -43,7 +43,7 @@ impl Drop for LentByPool {
 /// What a section keeps alive until no worker uses it.
 #[derive(Debug)]
 struct InUse {
-    _segment: Arc<LentByPool>,
+    _segment: Arc<PooledForeign>,
     _call: Arc<dyn Held>,
 }
 
@@ -77,7 +77,7 @@ impl ForeignSegment {
     ///
     /// # Errors
     /// When they lie outside, or one of them cannot be mapped.
-    pub fn copy_to(&self, offset: u64, len: u64, to: &Lent) -> io::Result<()> {
+    pub fn copy_to(&self, offset: u64, len: u64, to: &PooledSegment) -> io::Result<()> {
         let from = self.at(offset, len)?;
         // SAFETY: `at` has checked the stretch, and the file keeps its length. The other process may change the bytes
         // meanwhile: then it gets a mixture of both.
@@ -104,7 +104,7 @@ impl ForeignSegment {
     }
 
     /// Lends it to the readers of `pool`, for one section. `call` lives until they use that no more.
-    pub fn lend(&self, pool: &Arc<Pool>, call: Arc<dyn Held>) -> Lent {
+    pub fn lend(&self, pool: &Arc<Pool>, call: Arc<dyn Held>) -> PooledSegment {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mut lent_by = lock(&self.lent_by);
         let known =
@@ -118,13 +118,13 @@ impl ForeignSegment {
                 let number = FIRST + next % (FIRST_OF_PASSED_ON - FIRST);
                 let memory = Memory::of(Arc::clone(&self.file), self.len as usize);
                 let segment = Arc::new(Segment::new(number, memory));
-                let new = Arc::new(LentByPool { segment, pool: Arc::downgrade(pool) });
+                let new = Arc::new(PooledForeign { segment, pool: Arc::downgrade(pool) });
                 lent_by.push((Arc::downgrade(pool), Arc::clone(&new)));
                 new
             }
         };
         let segment = Arc::clone(&lent_by_pool.segment);
-        Lent::foreign(&segment, Arc::new(InUse { _segment: lent_by_pool, _call: call }))
+        PooledSegment::foreign(&segment, Arc::new(InUse { _segment: lent_by_pool, _call: call }))
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
 
     impl Held for Call {}
 
-    fn announced(lent: &Lent) -> io::Result<ForeignSegment> {
+    fn announced(lent: &PooledSegment) -> io::Result<ForeignSegment> {
         gridrpc_sys::seal_for_strangers(lent.segment().file().as_fd())?;
         ForeignSegment::new(lent.segment().file().try_clone()?, lent.segment().len())
     }
@@ -150,7 +150,7 @@ mod tests {
         let segment = announced(&theirs).unwrap();
         segment.copy_to(2, 3, &own).unwrap();
         // SAFETY: nobody writes to it now.
-        let read = |lent: &Lent, len| unsafe {
+        let read = |lent: &PooledSegment, len| unsafe {
             std::slice::from_raw_parts(lent.start(len).unwrap().as_ptr(), len as usize).to_vec()
         };
         assert_eq!(read(&own, 3), b"234");

@@ -8,7 +8,7 @@ use gridrpc_sys::Mapping;
 use gridrpc_wire::Lease;
 
 use crate::progress;
-use crate::segment::Lent;
+use crate::segment::PooledSegment;
 
 /// Share of this process's descriptors that lent memory may use, as a divisor. The others are for functions.
 const PART: u64 = 4;
@@ -16,7 +16,7 @@ const PART: u64 = 4;
 /// The lent memory, by lease.
 #[derive(Debug)]
 pub struct Lendings {
-    lent: Mutex<HashMap<Lease, Arc<Lent>>>,
+    lent: Mutex<HashMap<Lease, Arc<PooledSegment>>>,
     /// Where the client marks returned segments, and this worker's number there.
     marks: progress::WorkerProgress,
 }
@@ -27,7 +27,7 @@ impl Lendings {
         Lendings { lent: Mutex::default(), marks: (Arc::clone(progress), worker) }
     }
 
-    fn lent(&self) -> MutexGuard<'_, HashMap<Lease, Arc<Lent>>> {
+    fn lent(&self) -> MutexGuard<'_, HashMap<Lease, Arc<PooledSegment>>> {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -39,7 +39,7 @@ impl Lendings {
     }
 
     /// Records memory that the client reads from now on.
-    pub fn add(&self, lease: Lease, lent: Arc<Lent>) {
+    pub fn add(&self, lease: Lease, lent: Arc<PooledSegment>) {
         self.lent().insert(lease, lent);
     }
 
@@ -65,7 +65,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::progress::GivingBack;
+    use crate::progress::ReturnMarks;
     use crate::segment::Pool;
     use gridrpc_sys::memory_file;
 
@@ -82,7 +82,7 @@ mod tests {
             lendings.add(Lease { segment, offset: 0 }, lent);
             segment
         };
-        let giving = GivingBack::new(&progress, 5);
+        let giving = ReturnMarks::new(&progress, 5);
         assert_eq!((lend(), lend()), (0, 1), "nothing has come back");
         assert!(giving.mark(0));
         assert_eq!((lend(), lend()), (0, 2));

@@ -15,6 +15,6 @@ pub mod segment;
 mod sync;
 
 pub use arrays::{SharedArray, announce_to, find as find_shared, give_up_old, have_memory};
-pub use pages::tell_forked;
-pub use partial::{Items, Recovered, Stretch};
-pub use passing::Passing;
+pub use pages::mark_forked;
+pub use partial::{AppendBuffer, Items, Recovered};
+pub use passing::ForwardableSegment;

@@ -31,7 +31,7 @@ const PAUSE: u64 = 250_000_000;
 
 /// Lets forked processes share the observation that huge pages are slow, so that not each of hundreds of workers has
 /// to find out. Without memory for that, each finds out by itself.
-pub fn tell_forked() {
+pub fn mark_forked() {
     if let (None, Ok(number)) = (IN_COMMON.get(), gridrpc_sys::common_number()) {
         let _ = IN_COMMON.set(number);
     }
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_forked_process_tells_that_huge_pages_take_long() {
-        tell_forked();
+        mark_forked();
         let before = not_before().load(Ordering::Relaxed);
         let until = gridrpc_sys::monotonic_ns() + 1;
         // SAFETY: the child does nothing but store a number and end.

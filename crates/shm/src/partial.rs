@@ -83,7 +83,7 @@ impl Items {
 
     /// Allocates this many bytes for results, which are appended one by one. Returns `None` if there is not enough
     /// memory.
-    pub fn section(&mut self, capacity: usize) -> Option<Stretch> {
+    pub fn section(&mut self, capacity: usize) -> Option<AppendBuffer> {
         let memory = Arc::clone(self.memory.as_ref()?);
         let entry = TABLE + self.sections * ENTRY;
         if entry + ENTRY > CONTENTS || capacity > self.room() {
@@ -91,13 +91,13 @@ impl Items {
         }
         let start = memory.at(self.used, capacity as u64)?;
         word(&memory, entry)?.store(self.used, Ordering::Relaxed);
-        let told = word(&memory, entry + 8)?;
-        told.store(0, Ordering::Relaxed);
-        let told = NonNull::from(told);
+        let length = word(&memory, entry + 8)?;
+        length.store(0, Ordering::Relaxed);
+        let length = NonNull::from(length);
         self.used = (self.used + capacity as u64).next_multiple_of(ALIGNED as u64).min(PARTIAL);
         self.sections += 1;
         self.set(SECTIONS, self.sections);
-        Some(Stretch { start, capacity, len: 0, told, _memory: memory })
+        Some(AppendBuffer { start, capacity, len: 0, length, _memory: memory })
     }
 
     /// Whether this is still the process that has the call, and not a child that its function has forked.
@@ -137,25 +137,25 @@ impl Items {
 
 /// Memory for results that are appended one by one.
 #[derive(Debug)]
-pub struct Stretch {
+pub struct AppendBuffer {
     start: NonNull<u8>,
     capacity: usize,
     len: usize,
     /// Its length, for the client.
-    told: NonNull<AtomicU64>,
+    length: NonNull<AtomicU64>,
     _memory: Arc<Mapping>,
 }
 
 // SAFETY: the memory is mapped as long as this lives; only the holder of the stretch writes there.
-unsafe impl Send for Stretch {}
+unsafe impl Send for AppendBuffer {}
 // SAFETY: as above.
-unsafe impl Sync for Stretch {}
+unsafe impl Sync for AppendBuffer {}
 
-impl Stretch {
+impl AppendBuffer {
     fn lengthen(&mut self, len: usize) {
         self.len += len;
         // SAFETY: in the mapping that this holds.
-        unsafe { self.told.as_ref() }.store(self.len as u64, Ordering::Release);
+        unsafe { self.length.as_ref() }.store(self.len as u64, Ordering::Release);
     }
 
     /// Appends bytes. Returns `false` if there is no room for them.

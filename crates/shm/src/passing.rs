@@ -19,7 +19,7 @@ static KEPT: AtomicU64 = AtomicU64::new(0);
 
 /// Data needed to pass a segment on: its file.
 #[derive(Debug)]
-pub struct Passing {
+pub struct ForwardableSegment {
     file: Arc<OwnedFd>,
     len: u64,
     number: OnceLock<u32>,
@@ -27,9 +27,9 @@ pub struct Passing {
     pool: Weak<Pool>,
 }
 
-impl Passing {
+impl ForwardableSegment {
     /// Keeps a file, unless there are too many.
-    pub fn keep(file: OwnedFd, len: u64, pool: &Arc<Pool>) -> Option<Passing> {
+    pub fn keep(file: OwnedFd, len: u64, pool: &Arc<Pool>) -> Option<ForwardableSegment> {
         static MOST: OnceLock<u64> = OnceLock::new();
         let most = *MOST.get_or_init(|| gridrpc_sys::raise_file_limit() / PART);
         if KEPT.fetch_add(1, Ordering::Relaxed) >= most {
@@ -37,7 +37,7 @@ impl Passing {
             return None;
         }
         let (file, pool) = (gridrpc_sys::beyond_select(file), Arc::downgrade(pool));
-        Some(Passing { file: Arc::new(file), len, number: OnceLock::new(), pool })
+        Some(ForwardableSegment { file: Arc::new(file), len, number: OnceLock::new(), pool })
     }
 
     /// Its number for the readers that it is passed on to.
@@ -59,7 +59,7 @@ impl Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for ForwardableSegment {
     fn drop(&mut self) {
         KEPT.fetch_sub(1, Ordering::Relaxed);
         if let (Some(number), Some(pool)) = (self.number.get(), self.pool.upgrade()) {

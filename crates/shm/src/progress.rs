@@ -98,15 +98,15 @@ fn bits(memory: &Mapping, worker: u32, word: u32) -> Option<&AtomicU64> {
 /// The client's way to return segments to one process of a worker. Closed when that process is gone: its results may
 /// outlive it, and its successor has other segments.
 #[derive(Clone, Debug, Default)]
-pub struct GivingBack(Arc<Mutex<Option<WorkerProgress>>>);
+pub struct ReturnMarks(Arc<Mutex<Option<WorkerProgress>>>);
 
 /// The memory for all workers, and a worker's number.
 pub type WorkerProgress = (Arc<Mapping>, u32);
 
-impl GivingBack {
+impl ReturnMarks {
     /// Creates marks in the memory of this worker.
-    pub fn new(memory: &Arc<Mapping>, worker: u32) -> GivingBack {
-        GivingBack(Arc::new(Mutex::new(Some((Arc::clone(memory), worker)))))
+    pub fn new(memory: &Arc<Mapping>, worker: u32) -> ReturnMarks {
+        ReturnMarks(Arc::new(Mutex::new(Some((Arc::clone(memory), worker)))))
     }
 
     /// Marks a segment as no longer read. Returns `false` if there is no room for its number.
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn what_is_given_back_is_taken_once_by_its_worker_alone() {
         let memory = Arc::new(memory());
-        let giving = GivingBack::new(&memory, 3);
+        let giving = ReturnMarks::new(&memory, 3);
         let numbers = [0, 5, 63, 64, 200, 319];
         assert!(numbers.iter().all(|number| giving.mark(*number)));
         assert!(!giving.mark(320), "there is no room for more");
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn nothing_of_an_earlier_process_is_given_back_to_the_next() {
         let memory = Arc::new(memory());
-        let before = GivingBack::new(&memory, 1);
+        let before = ReturnMarks::new(&memory, 1);
         assert!(before.mark(7));
         let late = before.clone();
         before.close();

@@ -73,7 +73,7 @@ impl Segment {
 
 /// A segment taken from a pool for one section. It is returned when the last clone is dropped.
 #[derive(Debug)]
-pub struct Lent {
+pub struct PooledSegment {
     segment: Arc<Segment>,
     origin: Origin,
     spent: AtomicBool,
@@ -91,15 +91,19 @@ enum Origin {
 /// What a section of another process's memory keeps alive.
 pub trait Held: std::fmt::Debug + Send + Sync {}
 
-impl Lent {
-    fn new(segment: Arc<Segment>, pool: &Arc<Pool>) -> Lent {
-        Lent { segment, origin: Origin::Pool(Arc::clone(pool)), spent: AtomicBool::new(false) }
+impl PooledSegment {
+    fn new(segment: Arc<Segment>, pool: &Arc<Pool>) -> PooledSegment {
+        PooledSegment {
+            segment,
+            origin: Origin::Pool(Arc::clone(pool)),
+            spent: AtomicBool::new(false),
+        }
     }
 
     /// A segment that belongs to no pool of this process. `held` lives as long as this.
-    pub(crate) fn foreign(segment: &Arc<Segment>, held: Arc<dyn Held>) -> Lent {
+    pub(crate) fn foreign(segment: &Arc<Segment>, held: Arc<dyn Held>) -> PooledSegment {
         let segment = Arc::clone(segment);
-        Lent { segment, origin: Origin::Foreign(held), spent: AtomicBool::new(false) }
+        PooledSegment { segment, origin: Origin::Foreign(held), spent: AtomicBool::new(false) }
     }
 
     /// The segment.
@@ -180,20 +184,20 @@ impl Lent {
 
 /// A stretch of this process's memory that an answer refers to: the worker has left its result there.
 #[derive(Clone, Debug)]
-pub struct Left {
-    lent: Arc<Lent>,
+pub struct InPlaceResult {
+    lent: Arc<PooledSegment>,
     offset: u64,
     len: u64,
 }
 
-impl Left {
+impl InPlaceResult {
     /// The first `len` bytes of a stretch of `lent`.
     ///
     /// # Errors
     /// When they are not all there, or cannot be mapped.
-    pub fn new(lent: &Arc<Lent>, offset: u64, len: u64) -> io::Result<Left> {
+    pub fn new(lent: &Arc<PooledSegment>, offset: u64, len: u64) -> io::Result<InPlaceResult> {
         lent.stretch(offset, len)?;
-        Ok(Left { lent: Arc::clone(lent), offset, len })
+        Ok(InPlaceResult { lent: Arc::clone(lent), offset, len })
     }
 
     /// Its start address.
@@ -211,7 +215,7 @@ impl Left {
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledSegment {
     fn drop(&mut self) {
         if let Origin::Pool(pool) = &self.origin {
             pool.take_back(&self.segment, !self.spent.load(Ordering::Relaxed));
@@ -228,7 +232,7 @@ struct Free {
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct FreeList {
     /// Free segments by length; the most recently used one is last.
     free: BTreeMap<u64, Vec<Free>>,
     free_bytes: u64,
@@ -241,7 +245,7 @@ struct Shelf {
     gone: Vec<u32>,
 }
 
-impl Shelf {
+impl FreeList {
     /// A free segment of this length, or a longer one of less than twice the length.
     fn take(&mut self, len: u64) -> Option<Arc<Segment>> {
         let fitting = self.free.range_mut(len..len.saturating_mul(2));
@@ -267,7 +271,7 @@ impl Shelf {
 /// A pool of segments that a process owns.
 #[derive(Debug)]
 pub struct Pool {
-    shelf: Mutex<Shelf>,
+    shelf: Mutex<FreeList>,
     /// Number of segments, lent or free.
     count: AtomicUsize,
     /// Maximum number of free bytes kept.
@@ -299,7 +303,8 @@ impl Pool {
     }
 
     fn with(first: u32, keep: u64, reuses_numbers: bool) -> Arc<Pool> {
-        let shelf = Shelf { next: first, generation: forks::generation(), ..Shelf::default() };
+        let shelf =
+            FreeList { next: first, generation: forks::generation(), ..FreeList::default() };
         let keep = keep.min(memory::most() / PART);
         let pool = Arc::new(Pool {
             shelf: Mutex::new(shelf),
@@ -313,7 +318,7 @@ impl Pool {
         pool
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn shelf(&self) -> MutexGuard<'_, FreeList> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -326,7 +331,7 @@ impl Pool {
     ///
     /// # Errors
     /// When there are no descriptors or no memory.
-    pub fn take(self: &Arc<Pool>, len: u64) -> io::Result<Lent> {
+    pub fn take(self: &Arc<Pool>, len: u64) -> io::Result<PooledSegment> {
         // The kernel creates memory files of any size, and kills processes when they are filled.
         if len > memory::most() {
             return Err(memory::too_little(len, memory::most(), "this machine has"));
@@ -342,7 +347,7 @@ impl Pool {
             shelf.free.clear();
         }
         if let Some(segment) = shelf.take(want) {
-            return Ok(Lent::new(segment, self));
+            return Ok(PooledSegment::new(segment, self));
         }
         drop(shelf);
         if want >= MUCH {
@@ -360,7 +365,7 @@ impl Pool {
         drop(shelf);
         self.count.fetch_add(1, Ordering::Relaxed);
         let memory = Memory::new(file, want as usize);
-        Ok(Lent::new(Arc::new(Segment { number, memory }), self))
+        Ok(PooledSegment::new(Arc::new(Segment { number, memory }), self))
     }
 
     fn take_back(&self, segment: &Arc<Segment>, usable: bool) {
@@ -553,7 +558,7 @@ mod tests {
     }
 
     /// The file as a reader gets it.
-    fn reopened(lent: &Lent) -> OwnedFd {
+    fn reopened(lent: &PooledSegment) -> OwnedFd {
         lent.segment().file().try_clone().unwrap()
     }
 }

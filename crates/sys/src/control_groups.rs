@@ -80,10 +80,10 @@ broken";
     #[test]
     fn groups_are_found_from_the_innermost_out() {
         let found = find(MOUNTS, "4:memory:/docker/7/job/3\n3:cpu:/\n0::/user.slice\n", "memory");
-        let told: Vec<_> =
+        let listed: Vec<_> =
             found.iter().map(|group| (group.version, group.folder.to_str().unwrap())).collect();
         assert_eq!(
-            told,
+            listed,
             [
                 (2, "/sys/fs/cgroup/unified/user.slice"),
                 (2, "/sys/fs/cgroup/unified"),

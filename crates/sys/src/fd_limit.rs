@@ -19,11 +19,11 @@ pub fn make(files: u64) {
 mod tests {
     use super::*;
 
-    /// Number of files for which the kernel has room.
+    /// Size of the kernel's file table.
     fn room() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let told = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
-        told.and_then(|number| number.trim().parse().ok()).unwrap()
+        let size = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+        size.and_then(|number| number.trim().parse().ok()).unwrap()
     }
 
     #[test]

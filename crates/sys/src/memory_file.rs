@@ -157,8 +157,8 @@ const PART: u64 = 4;
 pub fn mappings_are_many() -> bool {
     static MOST: OnceLock<u64> = OnceLock::new();
     let most = *MOST.get_or_init(|| {
-        let told = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
-        told.and_then(|text| text.trim().parse().ok()).unwrap_or(65_530) / PART
+        let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+        limit.and_then(|text| text.trim().parse().ok()).unwrap_or(65_530) / PART
     });
     MAPPINGS.load(Ordering::Relaxed) >= most
 }

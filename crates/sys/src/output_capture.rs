@@ -23,7 +23,7 @@ const BLOCK: u64 = 512;
 /// Memory is freed in units of this size, bytes.
 const PAGE: u64 = 64 << 10;
 
-/// What was written to a stream.
+/// Output of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CapturedOutput {
     /// The last bytes.
@@ -41,7 +41,7 @@ pub struct OutputCapture {
 }
 
 impl OutputCapture {
-    /// Captures what is written from now on. Output that C or Fortran has buffered goes where it would have gone.
+    /// Captures output from now on. Output that C or Fortran has buffered goes where it would have gone.
     ///
     /// # Errors
     /// When there are no descriptors, or no memory.
@@ -66,7 +66,7 @@ impl OutputCapture {
         Ok(capture)
     }
 
-    /// Has the streams lead where they did before. Returns what was written to standard output and error.
+    /// Has the streams lead where they did before. Returns standard output and error.
     ///
     /// # Errors
     /// When the output cannot be read.
@@ -97,7 +97,7 @@ impl Drop for OutputCapture {
 /// The process of the running capture, and its descriptors: of standard output its file and the original, and of
 /// standard error the same. -1: no capture runs.
 static RUNNING: [AtomicI32; 5] = [const { AtomicI32::new(-1) }; 5];
-/// What is shown of a stream when the process ends, bytes.
+/// Tail of a stream that is shown when the process ends, bytes.
 const SHOWN: i64 = 4096;
 
 /// Has this process show the end of captured output, where it would have gone without the capture, if C's `exit` or a
@@ -241,7 +241,7 @@ impl Trimmer {
     }
 }
 
-/// Frees what is far from the end.
+/// Frees pages far from the end.
 fn trim(file: &File) {
     let Ok(known) = file.metadata() else { return };
     if known.blocks() * BLOCK < 2 * MAX_CAPTURED {
@@ -252,7 +252,7 @@ fn trim(file: &File) {
     if let Ok(unread) = i64::try_from(unread)
         && unread > 0
     {
-        // What is not freed takes memory, and nothing else.
+        // Pages that stay only take memory.
         let _ = fallocate(file, flags, 0, unread);
     }
 }

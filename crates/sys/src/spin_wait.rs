@@ -148,34 +148,34 @@ mod tests {
 
     #[test]
     fn it_looks_longer_where_that_is_when_things_come() {
-        let mut patience = SpinWait::default();
-        (0..CLOSE - 1).for_each(|_| patience.slept(LONGER));
-        patience.slept(2 * LONGER);
-        assert_eq!(patience.longest, LOOK, "not in a row");
-        (0..CLOSE).for_each(|_| patience.slept(LONGER));
-        assert_eq!(patience.longest, LONGER);
-        while patience.trust > 0 {
-            patience.look(|| false);
+        let mut spin_wait = SpinWait::default();
+        (0..CLOSE - 1).for_each(|_| spin_wait.slept(LONGER));
+        spin_wait.slept(2 * LONGER);
+        assert_eq!(spin_wait.longest, LOOK, "not in a row");
+        (0..CLOSE).for_each(|_| spin_wait.slept(LONGER));
+        assert_eq!(spin_wait.longest, LONGER);
+        while spin_wait.trust > 0 {
+            spin_wait.look(|| false);
         }
-        assert_eq!(patience.longest, LOOK, "it was of no use");
+        assert_eq!(spin_wait.longest, LOOK, "it was of no use");
     }
 
     #[test]
     fn waits_in_vain_end_the_looking_but_for_a_try_now_and_then() {
-        let mut patience = SpinWait::default();
+        let mut spin_wait = SpinWait::default();
         let mut looked = 0;
         for _ in 0..1000 {
             let mut first = true;
-            patience.look(|| {
+            spin_wait.look(|| {
                 looked += u32::from(std::mem::take(&mut first));
                 false
             });
         }
         assert!((4 + 10..4 + 20).contains(&looked), "{looked}");
-        assert!(!patience.look(|| true) || looked > 0);
+        assert!(!spin_wait.look(|| true) || looked > 0);
         for _ in 0..RETRY {
-            patience.look(|| true);
+            spin_wait.look(|| true);
         }
-        assert!(patience.look(|| true), "one of use is followed by others");
+        assert!(spin_wait.look(|| true), "one of use is followed by others");
     }
 }

@@ -275,24 +275,25 @@ mod tests {
         };
         let script = "grep -E 'data|open files' /proc/self/limits; ulimit -c; \
                       grep NoNewPrivs /proc/self/status";
-        let told = shell(&limits, Grouped::default(), script).join("\n");
-        let words: Vec<&str> = told.split_whitespace().collect();
+        let printed = shell(&limits, Grouped::default(), script).join("\n");
+        let words: Vec<&str> = printed.split_whitespace().collect();
         let expected = ["data", "size", "67108864", "67108864"];
-        assert!(words.windows(4).any(|four| four == expected), "{told}");
-        assert!(words.windows(4).any(|four| four == ["open", "files", "200", "200"]), "{told}");
-        assert!(told.ends_with("0\nNoNewPrivs:\t1"), "{told}");
+        assert!(words.windows(4).any(|four| four == expected), "{printed}");
+        assert!(words.windows(4).any(|four| four == ["open", "files", "200", "200"]), "{printed}");
+        assert!(printed.ends_with("0\nNoNewPrivs:\t1"), "{printed}");
         let grouped = Grouped { memory: true, processes: true };
-        let told = shell(&limits, grouped, "ulimit -d").join("");
-        assert_ne!(told, "65536", "the group's limit was set twice");
+        let printed = shell(&limits, grouped, "ulimit -d").join("");
+        assert_ne!(printed, "65536", "the group's limit was set twice");
     }
 
     #[test]
     fn processes_are_counted_for_the_user() {
         let limits = WorkerLimits { processes: Some(50), ..WorkerLimits::NONE };
         let now = tasks_of(geteuid().as_raw());
-        let told = shell(&limits, Grouped::default(), "grep processes /proc/self/limits").join("");
-        let limit = told.split_whitespace().find_map(|word| word.parse::<u64>().ok()).unwrap();
-        assert!(now > 0 && limit > 101, "{told}");
+        let printed =
+            shell(&limits, Grouped::default(), "grep processes /proc/self/limits").join("");
+        let limit = printed.split_whitespace().find_map(|word| word.parse::<u64>().ok()).unwrap();
+        assert!(now > 0 && limit > 101, "{printed}");
     }
 
     #[test]
@@ -309,9 +310,9 @@ mod tests {
         limits.check().unwrap();
         let script =
             "grep -E '^(Uid|Gid|Groups)' /proc/self/status; echo $HOME $USER $LOGNAME; pwd";
-        let told = shell(&limits, Grouped::default(), script);
+        let printed = shell(&limits, Grouped::default(), script);
         assert_eq!(
-            told,
+            printed,
             [
                 "Uid:\t54321\t54321\t54321\t54321",
                 "Gid:\t54322\t54322\t54322\t54322",

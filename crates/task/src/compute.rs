@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
-use crate::options::Words;
+use crate::options::OptionParser;
 use crate::phase::{Measure, Phase};
 
 /// How much is to be done.
@@ -31,13 +31,13 @@ const USUAL: Amount = Amount::For(Duration::from_secs(1));
 const BATCH: u64 = 1 << 14;
 
 /// Compute.
-pub fn cpu(mut words: Words) -> Result<Vec<Phase>, Failure> {
+pub fn cpu(mut words: OptionParser) -> Result<Vec<Phase>, Failure> {
     let mut amount = None;
     while let Some(name) = words.next()? {
         let given = match name.as_str() {
             "operations" => Amount::Times(words.whole(&name, 1, 1 << 53)?),
             "seconds" => Amount::For(words.seconds(&name)?),
-            _ => return Err(Words::unknown(&name)),
+            _ => return Err(OptionParser::unknown(&name)),
         };
         once(&mut amount, given, "--operations or --seconds")?;
     }
@@ -58,7 +58,7 @@ pub fn cpu(mut words: Words) -> Result<Vec<Phase>, Failure> {
     Ok(vec![Phase::counted("cpu", took, done)])
 }
 
-/// So many operations, each of which needs the result of the one before.
+/// So many dependent operations.
 fn computed(mut value: u64, operations: u64) -> u64 {
     for _ in 0..operations {
         value = (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9).wrapping_add(1);
@@ -67,7 +67,7 @@ fn computed(mut value: u64, operations: u64) -> u64 {
 }
 
 /// Move memory.
-pub fn memory(mut words: Words) -> Result<Vec<Phase>, Failure> {
+pub fn memory(mut words: OptionParser) -> Result<Vec<Phase>, Failure> {
     let mut amount = None;
     let mut size: u64 = 256 << 20;
     while let Some(name) = words.next()? {
@@ -78,7 +78,7 @@ pub fn memory(mut words: Words) -> Result<Vec<Phase>, Failure> {
             }
             "passes" => Amount::Times(words.whole(&name, 1, 1 << 53)?),
             "seconds" => Amount::For(words.seconds(&name)?),
-            _ => return Err(Words::unknown(&name)),
+            _ => return Err(OptionParser::unknown(&name)),
         };
         once(&mut amount, given, "--passes or --seconds")?;
     }
@@ -129,8 +129,8 @@ fn once(amount: &mut Option<Amount>, given: Amount, options: &str) -> Result<(),
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Words {
-        Words::new(text.split_whitespace().map(Into::into))
+    fn words(text: &str) -> OptionParser {
+        OptionParser::new(text.split_whitespace().map(Into::into))
     }
 
     #[test]

@@ -142,12 +142,12 @@ pub fn remove_earlier(path: &Path) -> Result<(), Failure> {
 }
 
 /// A file that is removed unless it is kept: whatever ends the work, nothing stays behind.
-pub struct Passing(Option<PathBuf>);
+pub struct TemporaryFile(Option<PathBuf>);
 
-impl Passing {
+impl TemporaryFile {
     /// The file that this call has made.
-    pub fn new(path: &Path) -> Passing {
-        Passing(Some(path.to_owned()))
+    pub fn new(path: &Path) -> TemporaryFile {
+        TemporaryFile(Some(path.to_owned()))
     }
 
     /// It stays.
@@ -156,7 +156,7 @@ impl Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
             // If it cannot be removed, the report says why the work ended.

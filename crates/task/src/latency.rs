@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Buckets by which each doubling is divided: one is at most 1/128 of its value wide.
+/// Buckets per doubling: one is at most 1/128 of its value wide.
 const PARTS: u64 = 128;
 const BITS: u32 = PARTS.trailing_zeros();
 const BUCKETS: usize = ((64 - BITS + 1) as usize) * PARTS as usize;
@@ -113,11 +113,13 @@ mod tests {
         for microseconds in (1..=1000).rev() {
             latencies.add(Duration::from_micros(microseconds));
         }
-        let told = latencies.percentiles().unwrap();
-        for (told, exact) in [(told.p50, 500e-6), (told.p90, 900e-6), (told.p99, 990e-6)] {
-            assert!((told / exact - 1.0).abs() < 0.004, "{told} beside {exact}");
+        let measured = latencies.percentiles().unwrap();
+        for (measured, exact) in
+            [(measured.p50, 500e-6), (measured.p90, 900e-6), (measured.p99, 990e-6)]
+        {
+            assert!((measured / exact - 1.0).abs() < 0.004, "{measured} beside {exact}");
         }
-        assert_eq!(told.max, 1e-3);
+        assert_eq!(measured.max, 1e-3);
         assert_eq!(latencies.count(), 1000);
     }
 
@@ -125,7 +127,7 @@ mod tests {
     fn no_percentile_is_above_the_longest() {
         let mut latencies = Latencies::new();
         latencies.add(Duration::from_nanos(1_000_000));
-        let told = latencies.percentiles().unwrap();
-        assert!(told.p50 <= told.max && told.p99 <= told.max);
+        let measured = latencies.percentiles().unwrap();
+        assert!(measured.p50 <= measured.max && measured.p99 <= measured.max);
     }
 }

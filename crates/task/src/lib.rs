@@ -22,7 +22,7 @@ use std::io::Write as _;
 use std::thread;
 
 use failure::Failure;
-use options::Words;
+use options::OptionParser;
 
 /// Runs the task that the first argument names, with the others as its options, and returns the
 /// exit status: 0, 1 if the task could not do its work, 2 if it was not told properly what to do.
@@ -30,7 +30,7 @@ use options::Words;
 pub fn run(arguments: impl Iterator<Item = OsString>) -> u8 {
     let mut arguments = arguments;
     let task = arguments.next().unwrap_or_default().to_string_lossy().into_owned();
-    match dispatch(&task, Words::new(arguments)) {
+    match dispatch(&task, OptionParser::new(arguments)) {
         Ok(text) => match print(&text) {
             Ok(()) => 0,
             Err(error) => {
@@ -56,7 +56,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> u8 {
 }
 
 /// What the task prints.
-fn dispatch(task: &str, words: Words) -> Result<String, Failure> {
+fn dispatch(task: &str, words: OptionParser) -> Result<String, Failure> {
     let phases = match task {
         "sleep" => {
             thread::sleep(options::sleep(words)?);

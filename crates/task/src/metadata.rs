@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::options::{Place, Words};
+use crate::options::{OptionParser, WorkerIndex};
 use crate::phase::{Measure, Phase};
 use crate::stop;
 
@@ -56,8 +56,8 @@ pub struct Options {
 
 impl Options {
     /// From the command line.
-    pub fn parse(mut words: Words) -> Result<Options, Failure> {
-        let mut place = Place::alone();
+    pub fn parse(mut words: OptionParser) -> Result<Options, Failure> {
+        let mut place = WorkerIndex::alone();
         let mut operations = ALL.map(|(operation, _)| operation).to_vec();
         let (mut count, mut total, mut directory, mut shared) = (None, None, None, false);
         while let Some(name) = words.next()? {
@@ -72,7 +72,7 @@ impl Options {
                         names.iter().map(|one| Operation::named(one)).collect::<Result<_, _>>()?;
                 }
                 _ if place.take(&name, &mut words)? => (),
-                _ => return Err(Words::unknown(&name)),
+                _ => return Err(OptionParser::unknown(&name)),
             }
         }
         place.check()?;
@@ -93,7 +93,7 @@ impl Options {
     }
 }
 
-/// What one of the workers does of all that is to be done: the first ones do the rest.
+/// Share of one worker: the first ones do the rest.
 fn share(total: u64, worker: u32, of: u32) -> u64 {
     let (worker, of) = (u64::from(worker), u64::from(of));
     total / of + u64::from(worker < total % of)
@@ -141,7 +141,7 @@ impl Entries {
     }
 }
 
-/// Where a worker works, and what it has there.
+/// Folder of a worker, and its contents.
 struct Tree {
     base: PathBuf,
     /// The directory is this worker's own.
@@ -182,7 +182,7 @@ impl Tree {
                 files.push(number);
             }
         }
-        // In the order in which they were made.
+        // In order of creation.
         directories.sort_unstable();
         files.sort_unstable();
         let directories = Entries::new(&base, &prefix, "dir", directories)?;
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Options, Failure> {
-        Options::parse(Words::new(text.split_whitespace().map(Into::into)))
+        Options::parse(OptionParser::new(text.split_whitespace().map(Into::into)))
     }
 
     #[test]

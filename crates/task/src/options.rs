@@ -14,13 +14,13 @@ const MOST_BYTES: u64 = 1 << 40;
 const MOST_SECONDS: f64 = 1e7;
 
 /// The options of a task, one after the other.
-pub struct Words(lexopt::Parser);
+pub struct OptionParser(lexopt::Parser);
 
-impl Words {
+impl OptionParser {
     /// Those in these arguments.
-    pub fn new(arguments: impl Iterator<Item = OsString>) -> Words {
+    pub fn new(arguments: impl Iterator<Item = OsString>) -> OptionParser {
         // The parser wants to own them.
-        Words(lexopt::Parser::from_args(arguments.collect::<Vec<_>>()))
+        OptionParser(lexopt::Parser::from_args(arguments.collect::<Vec<_>>()))
     }
 
     /// The name of the next option, without dashes.
@@ -83,21 +83,21 @@ impl Words {
 
 /// Which of how many workers one is.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct WorkerIndex {
     /// From 0.
     pub worker: u32,
     /// How many there are; None: nobody said it.
     pub of: Option<u32>,
 }
 
-impl Place {
+impl WorkerIndex {
     /// The only one there is.
-    pub fn alone() -> Place {
-        Place { worker: 0, of: None }
+    pub fn alone() -> WorkerIndex {
+        WorkerIndex { worker: 0, of: None }
     }
 
     /// If the option is one of those that say it, take its value. Whether it is.
-    pub fn take(&mut self, name: &str, words: &mut Words) -> Result<bool, Failure> {
+    pub fn take(&mut self, name: &str, words: &mut OptionParser) -> Result<bool, Failure> {
         match name {
             "worker" => self.worker = words.whole(name, 0, u64::from(u32::MAX - 1))? as u32,
             "of" => self.of = Some(words.whole(name, 1, u64::from(u32::MAX))? as u32),
@@ -119,7 +119,7 @@ impl Place {
 }
 
 /// How long `sleep` is to sleep.
-pub fn sleep(mut words: Words) -> Result<Duration, Failure> {
+pub fn sleep(mut words: OptionParser) -> Result<Duration, Failure> {
     // A negative number is not to be taken for an option.
     let mut given =
         words.0.raw_args().map_err(wrong)?.map(|word| word.to_string_lossy().into_owned());
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn a_worker_is_one_of_those_that_there_are() {
-        assert!(Place { worker: 3, of: Some(4) }.check().is_ok());
-        assert!(Place { worker: 4, of: Some(4) }.check().is_err());
-        assert!(Place { worker: 4, of: None }.check().is_ok());
+        assert!(WorkerIndex { worker: 3, of: Some(4) }.check().is_ok());
+        assert!(WorkerIndex { worker: 4, of: Some(4) }.check().is_err());
+        assert!(WorkerIndex { worker: 4, of: None }.check().is_ok());
     }
 }

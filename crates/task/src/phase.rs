@@ -63,7 +63,7 @@ impl Measure {
 }
 
 impl Phase {
-    /// What has operations that are too short to be timed one by one.
+    /// A phase of operations too short to be timed one by one.
     pub fn counted(name: &'static str, took: Duration, operations: u64) -> Phase {
         Phase { name, seconds: took.as_secs_f64(), bytes: 0, operations, latency: None }
     }

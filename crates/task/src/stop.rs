@@ -12,7 +12,7 @@ extern "C" fn remember(signal: i32) {
     CAME.store(signal, Ordering::Relaxed);
 }
 
-/// From now on [`look`] tells of signals that ask to end. A second one ends the process at once. A
+/// From now on [`look`] reports signals that ask to end. A second one ends the process at once. A
 /// file that is to grow beyond the limit of a process is an error like others, and not a signal.
 pub fn watch() {
     for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {

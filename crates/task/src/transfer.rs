@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::data::{ALIGNMENT, Block, Data, Passing, remove_earlier};
+use crate::data::{ALIGNMENT, Block, Data, TemporaryFile, remove_earlier};
 use crate::failure::Failure;
-use crate::options::{Place, Words};
+use crate::options::{OptionParser, WorkerIndex};
 use crate::pattern::Pattern;
 use crate::phase::{Measure, Phase};
 use crate::stop;
@@ -27,8 +27,8 @@ const LARGEST_BLOCK: u64 = 1 << 30;
 
 impl Options {
     /// From the command line.
-    pub fn parse(mut words: Words) -> Result<Options, Failure> {
-        let mut place = Place::alone();
+    pub fn parse(mut words: OptionParser) -> Result<Options, Failure> {
+        let mut place = WorkerIndex::alone();
         let mut directory = None;
         let (mut size, mut block) = (64 << 20, 1 << 20);
         let (mut fsync, mut direct, mut drop, mut keep) = (false, false, false, false);
@@ -42,7 +42,7 @@ impl Options {
                 "drop" => drop = true,
                 "keep" => keep = true,
                 _ if place.take(&name, &mut words)? => (),
-                _ => return Err(Words::unknown(&name)),
+                _ => return Err(OptionParser::unknown(&name)),
             }
         }
         place.check()?;
@@ -96,13 +96,13 @@ pub fn write_and_read(options: &Options) -> Result<Vec<Phase>, Failure> {
     Ok(vec![write, read])
 }
 
-fn written(options: &Options) -> Result<(Passing, Phase), Failure> {
+fn written(options: &Options) -> Result<(TemporaryFile, Phase), Failure> {
     let pattern = Pattern::of(options.worker);
     let mut block = Block::new(options.block)?;
     remove_earlier(&options.path)?;
     let mut measure = Measure::begin("write");
     let data = Data::open(&options.path, true, options.direct)?;
-    let passing = Passing::new(&options.path);
+    let passing = TemporaryFile::new(&options.path);
     for (offset, length) in options.blocks() {
         stop::look()?;
         let bytes = block.first(length);
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Options, Failure> {
-        Options::parse(Words::new(text.split_whitespace().map(Into::into)))
+        Options::parse(OptionParser::new(text.split_whitespace().map(Into::into)))
     }
 
     #[test]

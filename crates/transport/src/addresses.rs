@@ -1,4 +1,4 @@
-//! Addresses by which others may reach this host.
+//! Addresses of this host for others.
 
 use std::net::IpAddr;
 

@@ -86,7 +86,7 @@ impl AgentKeys {
     /// When they are not valid.
     pub fn new(ticket: &TicketKeys) -> Result<AgentKeys, KeysError> {
         let provider = provider();
-        let known = Exactly::new(&ticket.client, &provider);
+        let known = PinnedCertificate::new(&ticket.client, &provider);
         let certificate = CertificateDer::from(ticket.certificate.clone());
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13])?
@@ -122,7 +122,7 @@ fn server_config(
     key: Vec<u8>,
 ) -> Result<ServerConfig, rustls::Error> {
     let provider = provider();
-    let known = Exactly::new(known, &provider);
+    let known = PinnedCertificate::new(known, &provider);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(known)
@@ -159,15 +159,15 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
 
 /// Accepts one certificate and no other. The handshake's signature proves that the other end has the private key.
 #[derive(Debug)]
-struct Exactly {
+struct PinnedCertificate {
     certificate: CertificateDer<'static>,
     provider: Arc<CryptoProvider>,
 }
 
-impl Exactly {
-    fn new(certificate: &[u8], provider: &Arc<CryptoProvider>) -> Arc<Exactly> {
+impl PinnedCertificate {
+    fn new(certificate: &[u8], provider: &Arc<CryptoProvider>) -> Arc<PinnedCertificate> {
         let certificate = CertificateDer::from(certificate.to_vec());
-        Arc::new(Exactly { certificate, provider: Arc::clone(provider) })
+        Arc::new(PinnedCertificate { certificate, provider: Arc::clone(provider) })
     }
 
     fn check(&self, shown: &CertificateDer<'_>) -> Result<(), rustls::Error> {
@@ -198,7 +198,7 @@ fn too_old() -> rustls::Error {
     rustls::Error::General("only TLS 1.3 is spoken".into())
 }
 
-impl ServerCertVerifier for Exactly {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,
@@ -233,7 +233,7 @@ impl ServerCertVerifier for Exactly {
     }
 }
 
-impl ClientCertVerifier for Exactly {
+impl ClientCertVerifier for PinnedCertificate {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -56,14 +56,14 @@ type Admit = Box<dyn Fn(Admitted) + Send + Sync>;
 
 /// Expected agents, by the hash of the secret: the duration of a lookup reveals nothing about secrets.
 struct Invitations {
-    known: Mutex<Known>,
+    known: Mutex<Invited>,
     admit: Admit,
     /// How many agents may wait for their invitation.
     early: usize,
 }
 
 #[derive(Default)]
-struct Known {
+struct Invited {
     invited: HashMap<[u8; 32], u32>,
     /// Agents that connected before their invitation: the oldest first, with the hash of the secret and the end of
     /// the wait.
@@ -71,7 +71,7 @@ struct Known {
 }
 
 impl Invitations {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, Invited> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,7 +127,7 @@ impl Listener {
         let early = if let Admission::Secret { early, .. } = &admission { *early } else { 0 };
         let refused = Arc::new(AtomicU64::new(0));
         let invitations = Arc::new(Invitations { known, admit, early });
-        let porter = Porter {
+        let porter = ListenerThread {
             listeners,
             admission,
             refused: Arc::clone(&refused),
@@ -191,7 +191,7 @@ impl fmt::Debug for Listener {
 }
 
 /// State of the listener's thread.
-struct Porter {
+struct ListenerThread {
     listeners: Vec<TcpListener>,
     admission: Admission,
     refused: Arc<AtomicU64>,
@@ -202,7 +202,7 @@ struct Porter {
     pause: Option<Instant>,
 }
 
-impl Porter {
+impl ListenerThread {
     fn serve(mut self) {
         loop {
             let now = Instant::now();
@@ -313,7 +313,7 @@ impl Porter {
     }
 }
 
-impl Drop for Porter {
+impl Drop for ListenerThread {
     fn drop(&mut self) {
         self.listeners.iter().for_each(|one| forks::forget(one.as_raw_fd()));
     }

@@ -1,4 +1,4 @@
-//! Ticket with which an agent reaches its client. A launcher passes it on, as one word of text.
+//! Ticket of an agent for its client. A launcher passes it on, as one word of text.
 
 use std::fmt;
 

@@ -37,7 +37,7 @@ struct State {
     most: usize,
     /// The other end has closed its sending half.
     closed: bool,
-    /// What waits to be sent has not been tried: more follows.
+    /// Queued data has not been tried: more follows.
     follows: bool,
 }
 

@@ -58,9 +58,9 @@ fn a_socket_with_a_long_path_is_dialled() {
         let (mut daemon, _) = listener.accept().unwrap();
         daemon.write_all(b"join").unwrap();
         assert_eq!(unix.send(b"serve", &[]).unwrap(), 5);
-        let mut told = [0; 5];
-        daemon.read_exact(&mut told).unwrap();
-        assert_eq!(&told, b"serve");
+        let mut greeting = [0; 5];
+        daemon.read_exact(&mut greeting).unwrap();
+        assert_eq!(&greeting, b"serve");
         let (mut heard, mut descriptors) = ([0; 8], VecDeque::new());
         assert_eq!(unix.receive(&mut heard, &mut descriptors).unwrap(), 4);
         assert_eq!(&heard[..4], b"join");

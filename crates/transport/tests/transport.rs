@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gridrpc_transport::dial::{DialError, Dialled, Failure, dial};
+use gridrpc_transport::dial::{ClientConnection, DialError, Failure, dial};
 use gridrpc_transport::listener::{Admission, Admitted, Listener};
 use gridrpc_transport::{Keys, Ticket, TicketKeys, Transport};
 
@@ -15,34 +15,34 @@ const SOON: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(4);
 const NEAR: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-struct House {
+struct TestListener {
     listener: Listener,
     come: Receiver<Admitted>,
     keys: Option<TicketKeys>,
 }
 
-fn house_at(addresses: &[IpAddr], keys: Option<Keys>) -> House {
+fn house_at(addresses: &[IpAddr], keys: Option<Keys>) -> TestListener {
     house_of(addresses, keys, 0)
 }
 
-fn house_of(addresses: &[IpAddr], keys: Option<Keys>, early: usize) -> House {
+fn house_of(addresses: &[IpAddr], keys: Option<Keys>, early: usize) -> TestListener {
     let (sender, come) = channel();
     let ticket = keys.as_ref().map(Keys::ticket);
     let admit = move |admitted| sender.send(admitted).unwrap();
     let admission = Admission::Secret { keys: keys.map(Arc::new), early };
     let listener = Listener::open(addresses, None, admission, admit).unwrap();
-    House { listener, come, keys: ticket }
+    TestListener { listener, come, keys: ticket }
 }
 
 fn plain() -> Admission {
     Admission::Secret { keys: None, early: 0 }
 }
 
-fn house() -> House {
+fn house() -> TestListener {
     house_at(&[], Some(Keys::generate().unwrap()))
 }
 
-impl House {
+impl TestListener {
     fn ticket(&self, secret: u8) -> Ticket {
         let addresses = vec![format!("127.0.0.1:{}", self.listener.port())];
         Ticket { addresses, secret: [secret; 32], keys: self.keys.clone() }
@@ -60,7 +60,7 @@ impl House {
     }
 
     /// Who shows the secret, and how both ends are connected then.
-    fn let_in(&self, agent: u32, secret: u8) -> (Dialled, Admitted) {
+    fn let_in(&self, agent: u32, secret: u8) -> (ClientConnection, Admitted) {
         self.listener.invite(agent, &[secret; 32]);
         let dialled = dial(&self.ticket(secret), LONG, true).unwrap();
         let admitted = self.come.recv_timeout(SOON).unwrap();

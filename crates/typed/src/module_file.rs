@@ -136,16 +136,16 @@ mod tests {
         let text = format!("{INTERFACE_HEADER}{TEXT}");
         let module = parse_interface(&text, Path::new("gridrpc://lab/m")).expect("a module");
         assert_eq!((module.name.as_str(), module.functions[0].name.as_str()), ("m", "f"));
-        let told = |text: &str| {
+        let error_of = |text: &str| {
             parse_interface(text, Path::new("gridrpc://lab/m")).expect_err(text).to_string()
         };
         let expected = "`gridrpc://lab/m` was built for another version of gridrpc";
-        assert!(told(TEXT).starts_with(expected), "{}", told(TEXT));
+        assert!(error_of(TEXT).starts_with(expected), "{}", error_of(TEXT));
         let expected = "`gridrpc://lab/m` is not a module: its interface is broken: ";
-        let broken = told(&format!("{text}Define"));
+        let broken = error_of(&format!("{text}Define"));
         assert!(broken.starts_with(expected), "{broken}");
         let long = format!("{text}{}", " ".repeat(LONGEST as usize));
-        assert!(told(&long).contains("its interface has 16777"), "{}", told(&long));
+        assert!(error_of(&long).contains("its interface has 16777"), "{}", error_of(&long));
     }
 
     #[test]

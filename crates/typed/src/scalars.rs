@@ -1,4 +1,4 @@
-//! Scalar values from which sizes are computed.
+//! Scalar values that sizes depend on.
 
 use gridrpc_idl::{Function, Kind, Type, Values};
 

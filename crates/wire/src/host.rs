@@ -24,7 +24,7 @@ pub struct Join<'a> {
     pub boot: &'a str,
     /// Version of its program.
     pub program: &'a str,
-    /// Port at which other agents of the grid can dial it, or 0.
+    /// Its port for other agents of the grid, or 0.
     pub port: u16,
     /// Addresses of the host for `port`.
     pub addresses: Vec<&'a str>,

@@ -101,7 +101,7 @@ impl Leftovers {
 /// The children of this process, which has one thread. Empty if the kernel does not list them.
 fn children() -> Vec<Pid> {
     let ours = Pid::this();
-    let told = std::fs::read_to_string(format!("/proc/self/task/{ours}/children"));
-    let told = told.unwrap_or_default();
-    told.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect()
+    let list = std::fs::read_to_string(format!("/proc/self/task/{ours}/children"));
+    let list = list.unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect()
 }

@@ -12,7 +12,7 @@ mod spawner;
 mod stopped;
 mod threads;
 
-pub use link::{Answer, CallbackAnswer, Entrance, Job, KnownFunction, Turn, WorkerLink};
+pub use link::{Answer, CallbackAnswer, EntryMark, Job, KnownFunction, NextStep, WorkerLink};
 pub use module::{
     Modules, Program, environment as ranks_environment, hosts as hosts_for_ranks,
     options_for_nodes, run_rank,

@@ -7,7 +7,7 @@ use gridrpc_link::payload::Payload;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{FunctionForm, RemoteError, Stamps};
 
-use crate::link::{Answer, Job, Turn, WorkerLink};
+use crate::link::{Answer, Job, NextStep, WorkerLink};
 use crate::module::Modules;
 
 /// Serves a client over this connection until it is gone.
@@ -20,15 +20,15 @@ pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut modules = Modules::new(Box::new(program));
     loop {
         match link.next_turn()? {
-            Turn::Run(job) if job.function.form == FunctionForm::Library => {
+            NextStep::Run(job) if job.function.form == FunctionForm::Library => {
                 if !modules.serve(&mut link, job)? {
                     return Ok(());
                 }
             }
-            Turn::Run(job) => refuse(&mut link, job)?,
+            NextStep::Run(job) => refuse(&mut link, job)?,
             // This worker makes no objects of shared data.
-            Turn::LetGo(_) => {}
-            Turn::End => return Ok(()),
+            NextStep::LetGo(_) => {}
+            NextStep::End => return Ok(()),
         }
     }
 }

@@ -117,7 +117,7 @@ impl Spawner {
         prepare: impl FnMut(&Prepare<'_>) -> Result<(), E>,
         fork: impl FnMut() -> Result<Option<i32>, E>,
     ) -> Result<Role, E> {
-        gridrpc_shm::tell_forked();
+        gridrpc_shm::mark_forked();
         // Determined once, for all workers.
         let _ = memory::most();
         let ours = Pid::this();
@@ -140,13 +140,13 @@ impl Spawner {
                 self.reap()?;
             }
             if control {
-                if !self.hear()? {
+                if !self.receive()? {
                     return Ok(self.end());
                 }
                 let mut requests = self.take_requests(&mut prepare)?;
                 // Requests that arrived during preparation may need preparation too.
                 while !requests.is_empty() && self.has_come().map_err(LinkError::from)? {
-                    if !self.hear()? {
+                    if !self.receive()? {
                         return Ok(self.end());
                     }
                     requests.append(&mut self.take_requests(&mut prepare)?);
@@ -176,7 +176,7 @@ impl Spawner {
     }
 
     /// Handles the client's messages. Returns `false` if the client is gone.
-    fn hear(&mut self) -> Result<bool, LinkError> {
+    fn receive(&mut self) -> Result<bool, LinkError> {
         match self.receiver.fill() {
             Ok(count) => Ok(count > 0),
             // The client had not read all messages.
@@ -185,7 +185,7 @@ impl Spawner {
         }
     }
 
-    /// Waits for the client or a child. Returns which of them is ready.
+    /// Waits for the client or a child. Returns the ready ones.
     fn wait(&mut self) -> io::Result<(bool, bool)> {
         // Once they have been killed, the workers end without further action.
         let closing = self.closing.filter(|until| *until > Instant::now());
@@ -257,9 +257,9 @@ impl Spawner {
         if let Err(why) = orphan::while_busy(self.leftovers.own(), || load(&mut self.to_load)) {
             let error = format!("{NOT_PRELOADED}{why}");
             for worker in workers {
-                let told =
+                let failed_start =
                     Message::Started { worker: *worker, pid: 0, passes: false, error: &error };
-                self.report(&told)?;
+                self.report(&failed_start)?;
             }
             self.flush()?;
             return Ok(None);
@@ -325,7 +325,7 @@ impl Spawner {
         while let Ok(Some(_)) = self.children.read_signal() {}
         let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
         let mut ended = false;
-        let mut told = Ok(());
+        let mut failed_start = Ok(());
         loop {
             let (pid, status, signal) = match waitpid(None, Some(flags)) {
                 Ok(WaitStatus::Exited(pid, status)) => (pid, status as u32, 0),
@@ -350,13 +350,14 @@ impl Spawner {
             if let Some(worker) = worker {
                 self.workers.remove(&worker);
                 let pid = pid.as_raw() as u32;
-                told = told.and(self.report(&Message::Exited { worker, pid, status, signal }));
+                failed_start =
+                    failed_start.and(self.report(&Message::Exited { worker, pid, status, signal }));
             }
         }
         if ended {
             self.leftovers.look(self.workers.values().copied());
         }
-        told?;
+        failed_start?;
         self.flush()
     }
 

@@ -23,8 +23,8 @@ pub(super) struct Stopped {
 
 impl Stopped {
     pub(super) fn new() -> Stopped {
-        let told = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
-        let stall = Duration::try_from_secs_f64(told.unwrap_or(STALL)).unwrap_or(Duration::MAX);
+        let setting = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
+        let stall = Duration::try_from_secs_f64(setting.unwrap_or(STALL)).unwrap_or(Duration::MAX);
         Stopped { stall: (!stall.is_zero()).then_some(stall), due: HashMap::new() }
     }
 

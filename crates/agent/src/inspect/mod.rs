@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use gridrpc_sys::{memory, monotonic_ns, processors, safe_path};
-use gridrpc_transport::dial::{Dialled, Failure};
+use gridrpc_transport::dial::{ClientConnection, Failure};
 use gridrpc_wire::Examine;
 use nix::sys::statvfs::statvfs;
 use nix::sys::utsname::uname;
@@ -118,7 +118,7 @@ impl Clocks {
 }
 
 impl Route {
-    pub(crate) fn of(dialled: &Dialled) -> Route {
+    pub(crate) fn of(dialled: &ClientConnection) -> Route {
         let tried = dialled.tried.iter();
         let tried = tried.filter(|one| !matches!(one.failure, Failure::Untried));
         let tried = tried

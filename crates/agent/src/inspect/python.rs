@@ -69,7 +69,7 @@ pub fn probe(command: &str, directory: &str, environment: &[&str]) -> Python {
 }
 
 pub(crate) fn probe_within(
-    patience: Duration,
+    timeout: Duration,
     command: &str,
     directory: &str,
     environment: &[&str],
@@ -83,16 +83,16 @@ pub(crate) fn probe_within(
     // So that it can be killed with its children.
     python.process_group(0);
     let begin = Instant::now();
-    let ran = python.spawn().and_then(|child| wait(child, begin + patience));
+    let ran = python.spawn().and_then(|child| wait(child, begin + timeout));
     let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut found = Python { command: command.to_owned(), milliseconds, ..Python::default() };
     match ran {
         Err(error) => found.fault = Some(format!("`{command}` cannot be run: {error}")),
         Ok(None) => {
-            let seconds = patience.as_secs_f64();
+            let seconds = timeout.as_secs_f64();
             found.fault = Some(format!("`{command}` has not answered in {seconds} s"));
         }
-        Ok(Some(Ran { status, output, errors })) => {
+        Ok(Some(ProcessOutput { status, output, errors })) => {
             let line = output.lines().find_map(|line| line.strip_prefix(MARK));
             let answer = line.and_then(|line| serde_json::from_str::<Answer>(line).ok());
             let Some(answer) = answer else {
@@ -110,14 +110,14 @@ pub(crate) fn probe_within(
 }
 
 /// A process that has ended.
-struct Ran {
+struct ProcessOutput {
     status: ExitStatus,
     output: String,
     errors: String,
 }
 
 /// Waits for a process to end, and kills it and its children after a timeout.
-fn wait(mut child: Child, until: Instant) -> io::Result<Option<Ran>> {
+fn wait(mut child: Child, until: Instant) -> io::Result<Option<ProcessOutput>> {
     let output = child.stdout.take().map(read_all);
     let errors = child.stderr.take().map(read_all);
     let status = loop {
@@ -140,7 +140,7 @@ fn wait(mut child: Child, until: Instant) -> io::Result<Option<Ran>> {
         let bytes = from.and_then(|from| from.recv_timeout(Duration::from_secs(1)).ok());
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     };
-    Ok(Some(Ran { status, output: text(output), errors: text(errors) }))
+    Ok(Some(ProcessOutput { status, output: text(output), errors: text(errors) }))
 }
 
 fn read_all(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {

@@ -69,7 +69,7 @@ impl Attempts {
     }
 }
 
-/// What one owner has: an address, or a network of IPv6.
+/// State of one owner: an address, or an IPv6 network.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),

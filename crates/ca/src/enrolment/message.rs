@@ -67,7 +67,7 @@ pub enum Refusal {
     /// The request cannot be used.
     #[error("the request is not valid: {message}")]
     BadRequest {
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
     /// The authority cannot sign.

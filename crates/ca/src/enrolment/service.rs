@@ -100,7 +100,7 @@ impl EnrolmentService {
             .enable_all()
             .build()
             .map_err(EnrolmentError::Start)?;
-        let office = Arc::new(Office {
+        let office = Arc::new(EnrolmentServer {
             authority: self.authority,
             attempts: Mutex::default(),
             report: Box::new(report),
@@ -113,7 +113,7 @@ impl EnrolmentService {
 /// Accepts connections until the process ends.
 async fn accept(
     listener: std::net::TcpListener,
-    office: Arc<Office>,
+    office: Arc<EnrolmentServer>,
     acceptor: TlsAcceptor,
 ) -> Result<Infallible, EnrolmentError> {
     let listener = TcpListener::from_std(listener).map_err(EnrolmentError::Start)?;
@@ -135,13 +135,13 @@ async fn accept(
     }
 }
 
-struct Office {
+struct EnrolmentServer {
     authority: Authority,
     attempts: Mutex<Attempts>,
     report: Box<dyn Fn(EnrolmentEvent) + Send + Sync>,
 }
 
-impl Office {
+impl EnrolmentServer {
     fn attempts(&self) -> MutexGuard<'_, Attempts> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,7 +172,7 @@ impl Office {
 }
 
 async fn connection(
-    office: &Arc<Office>,
+    office: &Arc<EnrolmentServer>,
     acceptor: TlsAcceptor,
     stream: TcpStream,
     address: IpAddr,
@@ -189,7 +189,7 @@ async fn connection(
 }
 
 async fn answer(
-    office: Arc<Office>,
+    office: Arc<EnrolmentServer>,
     address: IpAddr,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {

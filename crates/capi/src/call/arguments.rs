@@ -4,12 +4,12 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
 use gridrpc_idl::{Kind, Mode, Type, Values, extents};
-use gridrpc_invoke::{Given, Memory};
+use gridrpc_invoke::{ArgumentValue, Memory};
 use gridrpc_typed::Scalar;
 use gridrpc_wire::Order;
 
 use super::callback::Callable;
-use super::function::{Function, Take};
+use super::function::{Function, ReadAs};
 use crate::c_types::Slot;
 use crate::failure::Failure;
 
@@ -38,9 +38,9 @@ pub struct StackArgument {
 unsafe impl Send for StackArgument {}
 
 /// The arguments of a call for the runtime, and where its results go.
-pub struct Taken {
+pub struct CallInput {
     /// The arguments for the runtime.
-    pub given: Vec<Given>,
+    pub given: Vec<ArgumentValue>,
     /// Functions for callbacks, in order.
     pub callbacks: Vec<Callable>,
     /// Destinations of strings in the results, by parameter.
@@ -145,14 +145,14 @@ unsafe fn text(text: *const c_char) -> Option<Vec<u8>> {
 }
 
 /// Values for computing sizes, before the runtime has the arguments.
-struct Known<'a> {
+struct SizeInputs<'a> {
     function: &'a Function,
     arguments: Arguments<'a>,
 }
 
-impl Values for Known<'_> {
+impl Values for SizeInputs<'_> {
     fn scalar(&self, parameter: usize) -> Option<i64> {
-        let Take::Number(of) = *self.function.takes.get(parameter)? else { return None };
+        let ReadAs::Number(of) = *self.function.takes.get(parameter)? else { return None };
         // SAFETY: as for all arguments.
         match unsafe { self.arguments.number(self.function, parameter, of) } {
             Some(Scalar::Int(value)) => Some(value),
@@ -182,7 +182,7 @@ impl Values for Known<'_> {
 ///
 /// # Safety
 /// They match the function's interface in type and length.
-pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Taken, Failure> {
+pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<CallInput, Failure> {
     let wanted = function.takes.len();
     let name = &function.target.name;
     if arguments.len() != wanted {
@@ -192,7 +192,7 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
         )));
     }
     let mut taken =
-        Taken { given: Vec::with_capacity(wanted), callbacks: Vec::new(), texts: Vec::new() };
+        CallInput { given: Vec::with_capacity(wanted), callbacks: Vec::new(), texts: Vec::new() };
     for (index, take) in function.takes.iter().enumerate() {
         let parameter = &function.parameters()[index];
         let bad = |problem: &str| {
@@ -200,26 +200,26 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
         };
         let address = arguments.address(index);
         let given = match *take {
-            Take::Nothing => Given::Absent,
-            Take::Number(of) => {
+            ReadAs::Nothing => ArgumentValue::Absent,
+            ReadAs::Number(of) => {
                 // SAFETY: guaranteed by the caller.
                 let number = unsafe { arguments.number(function, index, of) };
-                Given::Scalar(number.ok_or_else(|| bad("is a null pointer"))?)
+                ArgumentValue::Scalar(number.ok_or_else(|| bad("is a null pointer"))?)
             }
-            Take::Array => Given::Array(Memory {
+            ReadAs::Array => ArgumentValue::Array(Memory {
                 start: address.cast(),
                 len: arguments.bytes(index),
                 shape: None,
                 order: Order::NATIVE,
             }),
-            Take::Callback => {
+            ReadAs::Callback => {
                 let callable = Callable::new(address).ok_or_else(|| bad("is a null pointer"))?;
                 taken.callbacks.push(callable);
-                Given::Callback
+                ArgumentValue::Callback
             }
-            Take::Text | Take::Texts => {
+            ReadAs::Text | ReadAs::Texts => {
                 let count =
-                    if *take == Take::Text { 1 } else { count(function, index, arguments)? };
+                    if *take == ReadAs::Text { 1 } else { count(function, index, arguments)? };
                 let stated = arguments.bytes(index).map(|bytes| bytes / size_of::<*mut c_char>());
                 if let Some(stated) = stated.filter(|stated| *stated != count) {
                     return Err(bad(&format!("has {stated} elements, but has to have {count}")));
@@ -236,7 +236,7 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
 
 /// Number of elements in an array of strings.
 fn count(function: &Function, index: usize, arguments: Arguments<'_>) -> Result<usize, Failure> {
-    let known = Known { function, arguments };
+    let known = SizeInputs { function, arguments };
     let extents = extents(function.target.interface(), index, &known)
         .map_err(|error| Failure::other(format!("{}: {error}", function.target.name)))?;
     Ok(extents.iter().map(|extent| extent.size).product::<u64>() as usize)
@@ -247,12 +247,12 @@ fn count(function: &Function, index: usize, arguments: Arguments<'_>) -> Result<
 /// # Safety
 /// `address` is the address of a string or, for arrays and results, of `count` addresses of strings.
 unsafe fn texts(
-    taken: &mut Taken,
+    taken: &mut CallInput,
     function: &Function,
     index: usize,
     address: *mut c_void,
     count: usize,
-) -> Option<Given> {
+) -> Option<ArgumentValue> {
     let parameter = &function.parameters()[index];
     let is_file = matches!(
         parameter.kind,
@@ -262,22 +262,22 @@ unsafe fn texts(
     let stores = !is_file && function.goes_out(index);
     if !is_array && !stores {
         // SAFETY: the caller guarantees a string.
-        return Some(Given::Texts(vec![unsafe { text(address.cast()) }]));
+        return Some(ArgumentValue::Texts(vec![unsafe { text(address.cast()) }]));
     }
     let place = address.cast::<*mut c_char>();
     if place.is_null() && count > 0 {
         // Without a destination, a list of output strings is discarded.
         let is_unwanted = is_array && stores && parameter.mode == Mode::Out;
-        return is_unwanted.then_some(Given::Absent);
+        return is_unwanted.then_some(ArgumentValue::Absent);
     }
     if stores {
         let has_text = parameter.mode == Mode::InOut;
         taken.texts.push((index, TextPlace { place, has_text }));
         if parameter.mode == Mode::Out {
-            return Some(Given::Absent);
+            return Some(ArgumentValue::Absent);
         }
     }
     // SAFETY: the caller guarantees this many addresses of strings.
     let texts = (0..count).map(|at| unsafe { text(place.add(at).read()) });
-    Some(Given::Texts(texts.collect()))
+    Some(ArgumentValue::Texts(texts.collect()))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gridrpc_client::Profile;
-use gridrpc_lookup::{CallTimes, ChosenServer, Directories, OwnCall};
+use gridrpc_lookup::{CallTimes, ChosenServer, ClientCall, Directories};
 
 /// A call at a server that was chosen. It counts until it is dropped.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub struct CountedCall {
     /// By `CalcOrder`.
     operations: Option<f64>,
     times: Option<CallTimes>,
-    begun: OwnCall,
+    begun: ClientCall,
 }
 
 impl CountedCall {

@@ -9,7 +9,7 @@ use gridrpc_invoke::Target;
 
 /// How to read an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
+pub enum ReadAs {
     /// It is not passed.
     Nothing,
     /// A number.
@@ -30,7 +30,7 @@ pub struct Function {
     /// The runtime's data about the function.
     pub target: Arc<Target>,
     /// How to read its arguments.
-    pub takes: Vec<Take>,
+    pub takes: Vec<ReadAs>,
     /// One code per argument for the C part; valid for the life of the process.
     pub codes: &'static [u8],
     /// Whether numbers are passed by address, as in Fortran.
@@ -42,10 +42,10 @@ impl Function {
     #[must_use]
     pub fn new(target: Target, by_address: bool) -> Function {
         let parameters = &target.interface().parameters;
-        let takes: Vec<Take> = parameters.iter().map(take).collect();
+        let takes: Vec<ReadAs> = parameters.iter().map(take).collect();
         let codes: Vec<u8> =
             takes.iter().map(|take| if by_address { b'p' } else { code(*take) }).collect();
-        Function { takes, codes: keep(&CODES, codes), by_address, target: Arc::new(target) }
+        Function { takes, codes: intern(&CODES, codes), by_address, target: Arc::new(target) }
     }
 
     /// Its parameters.
@@ -61,53 +61,53 @@ impl Function {
     }
 }
 
-fn take(parameter: &Parameter) -> Take {
+fn take(parameter: &Parameter) -> ReadAs {
     match &parameter.kind {
-        _ if parameter.mode == Mode::Work => Take::Nothing,
-        Kind::Callback(_) => Take::Callback,
-        Kind::Scalar(Type::String | Type::Filename) => Take::Text,
-        Kind::Scalar(of) => Take::Number(*of),
-        Kind::Array { element: Type::String | Type::Filename, .. } => Take::Texts,
-        Kind::Array { .. } => Take::Array,
+        _ if parameter.mode == Mode::Work => ReadAs::Nothing,
+        Kind::Callback(_) => ReadAs::Callback,
+        Kind::Scalar(Type::String | Type::Filename) => ReadAs::Text,
+        Kind::Scalar(of) => ReadAs::Number(*of),
+        Kind::Array { element: Type::String | Type::Filename, .. } => ReadAs::Texts,
+        Kind::Array { .. } => ReadAs::Array,
     }
 }
 
 /// See variadic.h.
-fn code(take: Take) -> u8 {
+fn code(take: ReadAs) -> u8 {
     match take {
-        Take::Number(Type::Float | Type::Double) => b'd',
-        Take::Number(Type::SComplex) => b'c',
-        Take::Number(Type::DComplex) => b'z',
-        Take::Number(of) if of.size().is_some_and(|size| size <= size_of::<i32>()) => b'i',
-        Take::Number(_) => b'l',
+        ReadAs::Number(Type::Float | Type::Double) => b'd',
+        ReadAs::Number(Type::SComplex) => b'c',
+        ReadAs::Number(Type::DComplex) => b'z',
+        ReadAs::Number(of) if of.size().is_some_and(|size| size <= size_of::<i32>()) => b'i',
+        ReadAs::Number(_) => b'l',
         _ => b'p',
     }
 }
 
 /// Values whose addresses C programs may keep. At most one per distinct function.
-type Kept<T> = LazyLock<Mutex<HashSet<&'static T>>>;
+type Interned<T> = LazyLock<Mutex<HashSet<&'static T>>>;
 
-static CODES: Kept<[u8]> = LazyLock::new(Mutex::default);
-static NAMES: Kept<CStr> = LazyLock::new(Mutex::default);
+static CODES: Interned<[u8]> = LazyLock::new(Mutex::default);
+static NAMES: Interned<CStr> = LazyLock::new(Mutex::default);
 
 /// Interns a value for the life of the process.
-fn keep<T, O>(kept: &'static Kept<T>, text: O) -> &'static T
+fn intern<T, O>(interned: &'static Interned<T>, text: O) -> &'static T
 where
     T: ?Sized + std::hash::Hash + Eq + 'static,
     O: Into<Box<T>> + AsRef<T>,
 {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = kept.get(text.as_ref()) {
+    let mut interned = interned.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = interned.get(text.as_ref()) {
         return known;
     }
     let text: &'static T = Box::leak(text.into());
-    kept.insert(text);
+    interned.insert(text);
     text
 }
 
 /// A name for C programs, interned.
-pub fn kept_name(name: &str) -> &'static CStr {
-    keep(&NAMES, CString::new(name).unwrap_or_default())
+pub fn intern_name(name: &str) -> &'static CStr {
+    intern(&NAMES, CString::new(name).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -121,18 +121,18 @@ mod tests {
                       cb(IN int x[1])) { }";
         let parsed = gridrpc_idl::parse(source);
         let module = parsed.module.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
-        let takes: Vec<Take> = module.functions[0].parameters.iter().map(take).collect();
+        let takes: Vec<ReadAs> = module.functions[0].parameters.iter().map(take).collect();
         let codes: Vec<u8> = takes.iter().map(|take| code(*take)).collect();
         assert_eq!(codes, b"ildzppppp");
         assert_eq!(
             takes[4..],
-            [Take::Text, Take::Array, Take::Texts, Take::Nothing, Take::Callback]
+            [ReadAs::Text, ReadAs::Array, ReadAs::Texts, ReadAs::Nothing, ReadAs::Callback]
         );
     }
 
     #[test]
     fn equal_texts_are_kept_once() {
-        assert!(std::ptr::eq(kept_name("some name"), kept_name("some name")));
-        assert_eq!(kept_name("some name"), c"some name");
+        assert!(std::ptr::eq(intern_name("some name"), intern_name("some name")));
+        assert_eq!(intern_name("some name"), c"some name");
     }
 }

@@ -32,8 +32,12 @@ pub fn ended(function: &str, end: &End) -> Failure {
         ),
         End::NoWorkers(loss) => no_workers(function, loss),
         End::NoServer(server, loss) => no_server(function, server, loss),
-        End::TooWide(why) => Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}")),
-        End::Unfit(why) => Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}")),
+        End::TooManyCores(why) => {
+            Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}"))
+        }
+        End::NoFittingHost(why) => {
+            Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}"))
+        }
         // Calls from C do not take other calls as arguments.
         End::DependencyFailed(call) => Failure::new(
             ErrorCode::Other,
@@ -167,7 +171,9 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         | GridError::NotTrusted { .. }
         | GridError::OnlyOffered { .. }
         | GridError::OfferedElsewhere { .. }
-        | GridError::Refused(Refusal::TooWide(_) | Refusal::Unfit(_)) => ErrorCode::ServerNotFound,
+        | GridError::Refused(Refusal::TooManyCores(_) | Refusal::NoFittingHost(_)) => {
+            ErrorCode::ServerNotFound
+        }
         GridError::TooFewWorkers(loss) => {
             let detail = format!("{what}: too few workers could be started: {}", lost(loss));
             return Failure::new(ErrorCode::ServerNotFound, detail);

@@ -14,7 +14,7 @@ use gridrpc_invoke::{
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Ranks;
 
-use super::arguments::{Arguments, Taken, TextPlace, take};
+use super::arguments::{Arguments, CallInput, TextPlace, take};
 use super::callback::{CallCounters, Callbacks, runs_here};
 use super::counted::CountedCall;
 use super::function::Function;
@@ -80,7 +80,7 @@ impl Pending {
     ) -> Result<Pending, Failure> {
         let target = &function.target;
         // SAFETY: guaranteed by the caller.
-        let Taken { given, callbacks, texts } = unsafe { take(function, arguments)? };
+        let CallInput { given, callbacks, texts } = unsafe { take(function, arguments)? };
         let ranks = ranks(target, options.ranks, options.call.cores)?;
         // SAFETY: as above.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
@@ -139,7 +139,7 @@ impl Pending {
     ) -> Result<String, Failure> {
         let target = &function.target;
         // SAFETY: guaranteed by the caller.
-        let Taken { given, .. } = unsafe { take(function, arguments)? };
+        let CallInput { given, .. } = unsafe { take(function, arguments)? };
         let ranks = ranks(target, options.ranks, options.call.cores)?;
         // SAFETY: as above; the arguments are not used after this.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
@@ -160,7 +160,7 @@ impl Pending {
     ) -> Result<Pending, Failure> {
         let target = &function.target;
         // SAFETY: guaranteed by the caller.
-        let Taken { given, texts, .. } = unsafe { take(function, arguments)? };
+        let CallInput { given, texts, .. } = unsafe { take(function, arguments)? };
         let ranks = ranks(target, options.ranks, options.call.cores)?;
         // SAFETY: as above.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };

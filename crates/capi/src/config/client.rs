@@ -27,7 +27,7 @@ pub struct FunctionInfo {
 /// Files that list modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InformationSource {
-    /// The name by which servers refer to it.
+    /// Its name on servers.
     pub tag: Option<String>,
     /// The files; at least one.
     pub files: Vec<PathBuf>,
@@ -38,7 +38,7 @@ pub struct InformationSource {
 pub struct ClientConfig {
     /// Log level, from 0 (nothing) to 5 (everything).
     pub log_level: u8,
-    /// The log file, in which `%t`, `%h` and `%p` expand to time, host and process; `None`: standard error.
+    /// The log file; `%t`, `%h` and `%p` expand to time, host and process; `None`: standard error.
     pub log_file: Option<PathBuf>,
     /// The folder for argument files.
     pub tmp_dir: PathBuf,

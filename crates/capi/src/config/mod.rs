@@ -33,4 +33,4 @@ pub use error::{ConfigError, Position, Scope, Warning};
 pub use files::{Disk, Files, MAX_FILE};
 pub use location::{Location, Machine, ThisMachine, host_of, locate};
 pub use remote::{StartedServer, servers};
-pub use server::{ArgumentTransfer, Debug, Elsewhere, Server, ServerSettings, Wait};
+pub use server::{ArgumentTransfer, Debug, RemoteSettings, Server, ServerSettings, WaitTime};

@@ -9,7 +9,7 @@ use gridrpc_wire::Compression;
 use super::client::ClientConfig;
 use super::error::{Scope, Warning};
 use super::location::{Location, Machine, host_of};
-use super::server::{Elsewhere, Server, ServerSettings, Wait};
+use super::server::{RemoteSettings, Server, ServerSettings, WaitTime};
 
 /// Ninf-G's heartbeat defaults, used if only the interval or only the count is configured.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(60);
@@ -70,7 +70,7 @@ impl ClientConfig {
     }
 }
 
-fn started_by_ssh(elsewhere: &Elsewhere) -> bool {
+fn started_by_ssh(elsewhere: &RemoteSettings) -> bool {
     elsewhere.invoke_server.as_ref().is_none_or(|name| name.eq_ignore_ascii_case("SSH"))
 }
 
@@ -120,15 +120,15 @@ fn described_as(
     }
 }
 
-fn time(wait: Wait) -> Duration {
+fn time(wait: WaitTime) -> Duration {
     match wait {
-        Wait::Forever => FOREVER,
-        Wait::For(time) => time.min(FOREVER),
+        WaitTime::Forever => FOREVER,
+        WaitTime::For(time) => time.min(FOREVER),
     }
 }
 
 /// How long a server may be silent; Ninf-G counted missed heartbeats.
-fn heartbeat(elsewhere: &Elsewhere) -> Duration {
+fn heartbeat(elsewhere: &RemoteSettings) -> Duration {
     if elsewhere.heartbeat.is_none() && elsewhere.heartbeat_count.is_none() {
         return HEARTBEAT;
     }
@@ -148,9 +148,9 @@ mod tests {
     use super::*;
 
     /// A machine that queries no name server.
-    struct Alone;
+    struct OfflineMachine;
 
-    impl Machine for Alone {
+    impl Machine for OfflineMachine {
         fn name(&self) -> String {
             "client.example.org".into()
         }
@@ -166,7 +166,7 @@ mod tests {
 
     fn described(text: &str) -> Vec<HostGroup> {
         let config = ClientConfig::parse(Path::new("conf"), text.as_bytes(), &Disk);
-        let started = servers(&config.unwrap_or_else(|error| panic!("{error}")), &Alone);
+        let started = servers(&config.unwrap_or_else(|error| panic!("{error}")), &OfflineMachine);
         started.into_iter().map(|started| started.server).collect()
     }
 
@@ -342,7 +342,7 @@ mod tests {
             config.warnings(started).map(|warning| warning.at.line).collect()
         };
         assert_eq!(lines(&[]), [2, 6, 10, 11]);
-        let started = servers(&config, &Alone);
+        let started = servers(&config, &OfflineMachine);
         assert_eq!(started.iter().map(|started| started.section).collect::<Vec<_>>(), [1]);
         assert_eq!(lines(&started), [6, 11]);
     }

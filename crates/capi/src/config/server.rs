@@ -8,7 +8,7 @@ use super::values;
 
 /// How long to wait for something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitTime {
     /// Unlimited.
     Forever,
     /// This long; zero means not at all.
@@ -46,9 +46,9 @@ pub struct Debug {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// How long a worker may take to start.
-    pub job_start_timeout: Wait,
+    pub job_start_timeout: WaitTime,
     /// How long to wait for a worker to exit.
-    pub job_stop_timeout: Wait,
+    pub job_stop_timeout: WaitTime,
     /// Whether workers' standard output and error go to the client's.
     pub redirect_outerr: bool,
     /// When asynchronous calls return.
@@ -66,12 +66,12 @@ pub struct ServerSettings {
     /// Debugging of workers.
     pub debug: Debug,
     /// Settings that only apply on other machines.
-    pub elsewhere: Elsewhere,
+    pub elsewhere: RemoteSettings,
 }
 
 /// Server settings that only apply on other machines. `None`: not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct RemoteSettings {
     /// The mechanism that starts its workers, in Ninf-G's terms: `SSH`, `GT4py`.
     pub invoke_server: Option<String>,
     /// The client's name for this server.
@@ -84,7 +84,7 @@ pub struct Elsewhere {
     pub compress: Option<bool>,
 }
 
-impl Elsewhere {
+impl RemoteSettings {
     fn set(&mut self, name: &str, words: &[String]) -> Result<(), Fault> {
         let text = |words| values::word(words).map(str::to_owned);
         match name {
@@ -109,11 +109,11 @@ impl Elsewhere {
         Ok(())
     }
 
-    fn over(&self, default: &Elsewhere) -> Elsewhere {
+    fn over(&self, default: &RemoteSettings) -> RemoteSettings {
         let or = |own: &Option<String>, inherited: &Option<String>| {
             own.clone().or_else(|| inherited.clone())
         };
-        Elsewhere {
+        RemoteSettings {
             invoke_server: or(&self.invoke_server, &default.invoke_server),
             client_hostname: or(&self.client_hostname, &default.client_hostname),
             heartbeat: self.heartbeat.or(default.heartbeat),
@@ -137,8 +137,8 @@ impl Default for ServerSettings {
     /// Built-in defaults. Ninf-G waited indefinitely and noticed a lost worker after 300 s.
     fn default() -> Self {
         ServerSettings {
-            job_start_timeout: Wait::For(Duration::from_secs(60)),
-            job_stop_timeout: Wait::For(Duration::from_secs(5)),
+            job_start_timeout: WaitTime::For(Duration::from_secs(60)),
+            job_stop_timeout: WaitTime::For(Duration::from_secs(5)),
             redirect_outerr: true,
             argument_transfer: ArgumentTransfer::Wait,
             work_directory: None,
@@ -147,7 +147,7 @@ impl Default for ServerSettings {
             ranks: Vec::new(),
             information_source: None,
             debug: Debug::default(),
-            elsewhere: Elsewhere::default(),
+            elsewhere: RemoteSettings::default(),
         }
     }
 }
@@ -166,8 +166,8 @@ pub struct Server {
 /// The contents of one section: only the settings that are present.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Draft {
-    job_start_timeout: Option<Wait>,
-    job_stop_timeout: Option<Wait>,
+    job_start_timeout: Option<WaitTime>,
+    job_stop_timeout: Option<WaitTime>,
     redirect_outerr: Option<bool>,
     argument_transfer: Option<ArgumentTransfer>,
     work_directory: Option<PathBuf>,
@@ -180,7 +180,7 @@ pub(super) struct Draft {
     debug_terminal: Option<String>,
     debug_debugger: Option<String>,
     debug_busy_loop: Option<bool>,
-    elsewhere: Elsewhere,
+    elsewhere: RemoteSettings,
 }
 
 impl Draft {
@@ -189,13 +189,13 @@ impl Draft {
         match name {
             "job_startTimeout" => {
                 let limit = values::limit(words)?;
-                self.job_start_timeout = Some(limit.map_or(Wait::Forever, Wait::For));
+                self.job_start_timeout = Some(limit.map_or(WaitTime::Forever, WaitTime::For));
             }
             "job_stopTimeout" => {
                 self.job_stop_timeout = Some(if words == ["-1"] {
-                    Wait::Forever
+                    WaitTime::Forever
                 } else {
-                    Wait::For(values::seconds(words).map_err(|fault| {
+                    WaitTime::For(values::seconds(words).map_err(|fault| {
                         Fault::new(
                             fault.message,
                             "write a time such as `30` or `5 min`; 0 means not to wait, \
@@ -342,10 +342,10 @@ mod tests {
     fn limits_of_starting_and_stopping() {
         let forever = draft(&[("job_startTimeout", "0"), ("job_stopTimeout", "-1")]);
         let settings = forever.over(&ServerSettings::default());
-        assert_eq!(settings.job_start_timeout, Wait::Forever);
-        assert_eq!(settings.job_stop_timeout, Wait::Forever);
+        assert_eq!(settings.job_start_timeout, WaitTime::Forever);
+        assert_eq!(settings.job_stop_timeout, WaitTime::Forever);
         let at_once = draft(&[("job_stopTimeout", "0")]).over(&ServerSettings::default());
-        assert_eq!(at_once.job_stop_timeout, Wait::For(Duration::ZERO));
+        assert_eq!(at_once.job_stop_timeout, WaitTime::For(Duration::ZERO));
         let fault = Draft::default().set("job_stopTimeout", &["-2".to_string()]).unwrap_err();
         assert!(fault.hint.contains("-1 to wait as long as it takes"), "{fault:?}");
     }

@@ -61,7 +61,11 @@ const fn unless(name: &'static str, fitting: &'static str, reason: &'static str)
     (name, Role::Ignored { reason, fitting: Some(fitting) })
 }
 
-const fn kept(name: &'static str, fitting: Option<&'static str>, reason: &'static str) -> Row {
+const fn stored_only(
+    name: &'static str,
+    fitting: Option<&'static str>,
+    reason: &'static str,
+) -> Row {
     (name, Role::Kept { reason, fitting })
 }
 
@@ -92,7 +96,7 @@ const CLIENT: &[Row] = &[
     ("tmp_dir", Role::Used),
     ("fortran_compatible", Role::Used),
     ("handling_signals", Role::Used),
-    kept("hostname", None, NO_LISTENING),
+    stored_only("hostname", None, NO_LISTENING),
     no("loglevel_ninfgProtocol", ONE_LEVEL),
     no("loglevel_ninfgInternal", ONE_LEVEL),
     no("loglevel_ninfgGrpc", ONE_LEVEL),
@@ -105,7 +109,7 @@ const CLIENT: &[Row] = &[
     no("invoke_server_log", NO_INVOKE),
     no("client_communication_proxy_log", NO_PROXY),
     no("information_service_log", "there are no information services that could write one"),
-    kept("listen_port", Some("0"), NO_LISTENING),
+    stored_only("listen_port", Some("0"), NO_LISTENING),
     unless("listen_port_authonly", "0", NO_LISTENING),
     unless("listen_port_GSI", "0", NO_LISTENING),
     unless("listen_port_SSL", "0", NO_LISTENING),
@@ -145,7 +149,7 @@ const ANY_SERVER: &[Row] = &[
     ("debug_debugger", Role::Used),
     ("debug_busyLoop", Role::Used),
     no("port", NO_LISTENING),
-    kept("invoke_server", None, NO_INVOKE),
+    stored_only("invoke_server", None, NO_INVOKE),
     no("invoke_server_option", NO_INVOKE),
     no("communication_proxy", NO_PROXY),
     no("communication_proxy_staging", NO_PROXY),
@@ -164,7 +168,7 @@ const ANY_SERVER: &[Row] = &[
     unless("force_xdr", "false", "data on one host needs no conversion"),
     no("jobmanager", NO_JOBS),
     no("subject", NO_GLOBUS),
-    kept("client_hostname", None, NO_LISTENING),
+    stored_only("client_hostname", None, NO_LISTENING),
     no("job_maxTime", NO_JOBS),
     no("job_maxWallTime", NO_JOBS),
     no("job_maxCpuTime", NO_JOBS),
@@ -174,15 +178,15 @@ const ANY_SERVER: &[Row] = &[
     no("job_minMemory", NO_JOBS),
     no("job_maxMemory", NO_JOBS),
     no("job_rslExtensions", NO_JOBS),
-    kept("heartbeat", None, NO_HEARTBEAT),
-    kept("heartbeat_timeoutCount", None, NO_HEARTBEAT),
+    stored_only("heartbeat", None, NO_HEARTBEAT),
+    stored_only("heartbeat_timeoutCount", None, NO_HEARTBEAT),
     no("heartbeat_timeoutCountOnTransfer", NO_HEARTBEAT),
     unless("tcp_nodelay", "true", "small messages are never held back"),
     no("tcp_connect_retryCount", SENT_ONCE),
     no("tcp_connect_retryBaseInterval", SENT_ONCE),
     no("tcp_connect_retryIncreaseRatio", SENT_ONCE),
     no("tcp_connect_retryRandom", SENT_ONCE),
-    kept("compress", Some("raw"), NO_COMPRESSION),
+    stored_only("compress", Some("raw"), NO_COMPRESSION),
     no("compress_threshold", NO_COMPRESSION),
     no("argument_blockSize", "arguments on one host are not sent in blocks"),
     no("coreDumpSize", "workers have the limits of the client"),

@@ -113,7 +113,7 @@ fn a_whole_configuration() {
     let server = &config.servers[0];
     assert_eq!(server.hostnames, ["node1", "node2"]);
     assert_eq!(server.settings.argument_transfer, ArgumentTransfer::Copy);
-    assert_eq!(server.settings.job_start_timeout, Wait::For(Duration::from_secs(60)));
+    assert_eq!(server.settings.job_start_timeout, WaitTime::For(Duration::from_secs(60)));
     assert_eq!(config.server_default.argument_transfer, ArgumentTransfer::NoWait);
     let files = &config.information_sources[0].files;
     assert_eq!(files[..], [PathBuf::from("node1.nrf"), "/opt/node2.nrf".into()]);
@@ -372,9 +372,9 @@ fn functions_by_server() {
     assert!(config.function_info("here", "m/g").is_none());
 }
 
-struct Lonely;
+struct OfflineMachine;
 
-impl Machine for Lonely {
+impl Machine for OfflineMachine {
     fn name(&self) -> String {
         "lonely".into()
     }
@@ -391,10 +391,10 @@ impl Machine for Lonely {
 #[test]
 fn tags_stand_for_their_host() {
     let config = parse(SERVERS).unwrap();
-    assert_eq!(config.location("here", &Lonely), Location::Here);
-    assert_eq!(config.location("localhost:2119", &Lonely), Location::Here);
-    assert_eq!(config.location("slow", &Lonely), Location::Elsewhere);
-    assert_eq!(config.location("lonely", &Lonely), Location::Here);
+    assert_eq!(config.location("here", &OfflineMachine), Location::Here);
+    assert_eq!(config.location("localhost:2119", &OfflineMachine), Location::Here);
+    assert_eq!(config.location("slow", &OfflineMachine), Location::Elsewhere);
+    assert_eq!(config.location("lonely", &OfflineMachine), Location::Here);
 }
 
 #[test]
@@ -435,7 +435,7 @@ proptest! {
     #[test]
     fn no_names_make_it_panic(name in ".{0,40}", pattern in ".{0,40}") {
         let config = ClientConfig { log_file: Some(pattern.into()), ..parse(SERVERS).unwrap() };
-        let _ = (config.location(&name, &Lonely), config.server(&name));
+        let _ = (config.location(&name, &OfflineMachine), config.server(&name));
         let _ = config.function_info(&name, "m/f");
         let _ = config.log_path("T", "H", 7);
     }

@@ -23,7 +23,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The lowest `loglevel` at which lines of this level are written.
+    /// Lowest `loglevel` that writes lines of this level.
     fn least(self) -> u8 {
         match self {
             Level::Error | Level::Warning => 2,

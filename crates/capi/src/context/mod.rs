@@ -14,7 +14,7 @@ use gridrpc_sys::host_name;
 use crate::call::info::CallInfo;
 use crate::call::outcome;
 use crate::call::pending::LONG;
-use crate::config::{self, ThisMachine, Wait, Warning};
+use crate::config::{self, ThisMachine, WaitTime, Warning};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use call_grid::CallGrid;
@@ -99,7 +99,7 @@ impl Context {
         on: &CallGrid,
         handles: usize,
         server: Option<GroupId>,
-        start: Wait,
+        start: WaitTime,
     ) -> Result<(), Failure> {
         let wanted = u32::try_from(handles).unwrap_or(u32::MAX).min(MOST_WORKERS);
         if wanted > on.grid.workers()
@@ -112,8 +112,8 @@ impl Context {
             return Ok(());
         }
         let timeout = match start {
-            Wait::Forever => LONG,
-            Wait::For(time) => time,
+            WaitTime::Forever => LONG,
+            WaitTime::For(time) => time,
         };
         loop {
             let waited = match server {
@@ -122,7 +122,7 @@ impl Context {
             };
             match waited {
                 Ok(true) => break,
-                Ok(false) if start == Wait::Forever => {}
+                Ok(false) if start == WaitTime::Forever => {}
                 Ok(false) => {
                     let detail = format!("{what}: no worker has started within {timeout:?}");
                     return Err(Failure::new(ErrorCode::Timeout, detail));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gridrpc_client::{Code, Grid, GridError};
 use gridrpc_core::GroupId;
-use gridrpc_invoke::{FoundModule, InterfaceSources, ModuleSearch, Target};
+use gridrpc_invoke::{InterfaceSources, LocatedModule, ModuleSearch, Target};
 use gridrpc_lookup::{Directories, ServerOffer};
 use gridrpc_typed::catalogue::default_places;
 use gridrpc_typed::{ModuleFile, read_interface};
@@ -17,7 +17,7 @@ use super::grids::Grids;
 use super::launch;
 use crate::call::function::Function;
 use crate::config::{
-    ArgumentTransfer, ClientConfig, Location, ServerSettings, ThisMachine, Wait, host_of,
+    ArgumentTransfer, ClientConfig, Location, ServerSettings, ThisMachine, WaitTime, host_of,
 };
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
@@ -47,9 +47,9 @@ pub struct Resolved<T> {
     /// Time limit of a session.
     pub session_timeout: Option<Duration>,
     /// How long a worker may take to start.
-    pub start: Wait,
+    pub start: WaitTime,
     /// How long to wait for a worker to exit.
-    pub stop: Wait,
+    pub stop: WaitTime,
     /// When an asynchronous call returns.
     pub transfer: ArgumentTransfer,
     /// Number of ranks of a parallel function.
@@ -66,7 +66,7 @@ pub struct Resolved<T> {
 
 /// Cache of resolved names.
 #[derive(Debug, Default)]
-struct Known {
+struct NameCache {
     locations: HashMap<String, Location>,
     /// By server and name.
     functions: HashMap<(String, String), Arc<Function>>,
@@ -80,7 +80,7 @@ pub struct Settings {
     /// The configuration.
     pub config: ClientConfig,
     search: ModuleSearch,
-    known: Mutex<Known>,
+    known: Mutex<NameCache>,
 }
 
 impl Settings {
@@ -180,7 +180,7 @@ impl Settings {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, NameCache> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -210,7 +210,7 @@ impl Settings {
         grid: &Grid,
         server: &str,
         name: &'n str,
-    ) -> Result<(FoundModule, &'n str), Failure> {
+    ) -> Result<(LocatedModule, &'n str), Failure> {
         let Some(info) = self.config.function_info(server, name) else {
             self.check_bare(name)?;
             let named = Some(server).filter(|server| !server.is_empty());
@@ -236,7 +236,7 @@ impl Settings {
                 ),
             ));
         }
-        Ok((FoundModule::File(module), own))
+        Ok((LocatedModule::File(module), own))
     }
 
     fn resolve<T>(
@@ -332,7 +332,7 @@ impl Settings {
         Err(failure)
     }
 
-    /// Forgets what was resolved at a server.
+    /// Drops cached names of a server.
     pub fn forget(&self, server: &str) {
         self.lock().functions.retain(|(at, _), _| at != server);
     }

@@ -54,9 +54,9 @@ extern "C" fn grpc_error_detail_np(session_id: c_int) -> *const c_char {
         let detail =
             if detail.is_empty() { code.text().to_string_lossy().into_owned() } else { detail };
         let detail = CString::new(detail.replace('\0', " ")).unwrap_or_default();
-        let stored = DETAIL.try_with(|kept| {
-            kept.replace(detail);
-            kept.borrow().as_ptr()
+        let stored = DETAIL.try_with(|slot| {
+            slot.replace(detail);
+            slot.borrow().as_ptr()
         });
         stored.unwrap_or(c"".as_ptr())
     })

@@ -9,7 +9,7 @@ use gridrpc_idl::{Kind, Mode, Type};
 use super::boundary::{enter, null, read, store, text};
 use super::{attributes, last_error};
 use crate::c_types::{Handle, Parameter};
-use crate::call::function::{Function, kept_name};
+use crate::call::function::{Function, intern_name};
 use crate::call::outcome::refused;
 use crate::environment::{Environment, current};
 use crate::errors::ErrorCode;
@@ -295,7 +295,7 @@ pub unsafe fn describe(
             Kind::Array { element, .. } => (true, Some(*element)),
         };
         let described = Parameter {
-            name: kept_name(&parameter.name).as_ptr(),
+            name: intern_name(&parameter.name).as_ptr(),
             mode: match parameter.mode {
                 Mode::In => 1,
                 Mode::Out => 2,

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::handles::attributes::SessionAttributes;
 use crate::handles::function::{CallDefaults, FunctionHandle};
 use crate::handles::object::ObjectHandle;
-use crate::handles::placement::{Place, place};
+use crate::handles::placement::{CallTarget, place};
 use crate::sessions::{HandleRecord, Origin, Session};
 
 /// A function or method to call.
@@ -88,7 +88,7 @@ impl<'h> Callee<'h> {
     ) -> Result<(), Failure> {
         let attributes = attributes.unwrap_or_else(|| self.defaults.session_attributes());
         let options = self.options(attributes, Lending::UntilLanded);
-        let call_at = |Place { grid, function, counted }: Place| {
+        let call_at = |CallTarget { grid, function, counted }: CallTarget| {
             let options = options.clone();
             // SAFETY: guaranteed by the caller; results have landed before this returns.
             let pending =
@@ -115,7 +115,7 @@ impl<'h> Callee<'h> {
         &self,
         environment: &Environment,
         arguments: Arguments<'_>,
-        run: impl Fn(Place) -> Result<T, Failure>,
+        run: impl Fn(CallTarget) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let Callee { function, defaults, runs_again, .. } = *self;
         // SAFETY: guaranteed by the caller.
@@ -139,7 +139,7 @@ impl<'h> Callee<'h> {
             ArgumentTransfer::Wait | ArgumentTransfer::Copy => Lending::Copied,
         };
         let options = self.options(attributes, lending);
-        let begin_at = |Place { grid, function, counted }: Place| {
+        let begin_at = |CallTarget { grid, function, counted }: CallTarget| {
             let options = options.clone();
             // SAFETY: guaranteed by the caller.
             let pending =

@@ -429,8 +429,9 @@ fn keep(
         bytes_received: profile.bytes_out,
         host: host_name(if profile.sent == 0 { "" } else { &environment.context.host }),
     };
-    let kept = INFO.try_with(|kept| ptr::from_ref(&**kept.borrow_mut().insert(Box::new(info))));
-    kept.unwrap_or(ptr::null())
+    let stored =
+        INFO.try_with(|stored| ptr::from_ref(&**stored.borrow_mut().insert(Box::new(info))));
+    stored.unwrap_or(ptr::null())
 }
 
 #[unsafe(no_mangle)]

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use gridrpc_core::Standing;
+use gridrpc_core::ReservationState;
 
 use super::boundary::{enter, null, read, store, text};
 use super::functions::{describe, make, request_by_attributes, request_by_names};
@@ -178,12 +178,12 @@ unsafe extern "C" fn grpc_object_handle_is_ready_np(handle: *mut Handle) -> c_in
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
         let object = environment.objects.get(&handle)?;
         match object.defaults.grid.grid.standing(object.worker) {
-            Standing::Ready => Ok(()),
-            Standing::Starting => {
+            ReservationState::Ready => Ok(()),
+            ReservationState::Starting => {
                 Err(Failure::new(ErrorCode::NotCompleted, "its worker has not started yet"))
             }
-            Standing::Lost(loss) => Err(object_lost(&object.class.name, &loss)),
-            Standing::Released => Err(invalid()),
+            ReservationState::Lost(loss) => Err(object_lost(&object.class.name, &loss)),
+            ReservationState::Released => Err(invalid()),
         }
     })
 }

@@ -8,7 +8,7 @@ use super::boundary::{enter, null, store};
 use crate::environment::current;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
-use crate::sessions::Waited;
+use crate::sessions::WaitResult;
 
 const VOID: c_int = -1;
 
@@ -36,14 +36,14 @@ unsafe fn listed<'a>(ids: *const c_int, count: usize) -> Result<&'a [c_int], Fai
 }
 
 /// Result of a wait for several sessions. Keeps the failed ones for `grpc_get_failed_sessionid`.
-pub fn finish_wait(waited: Waited) -> Result<(), Failure> {
+pub fn finish_wait(waited: WaitResult) -> Result<(), Failure> {
     let result = result_of(&waited);
     // A thread that is ending has no reader left.
     let _ = FAILED.try_with(|list| list.replace(waited.failed));
     result
 }
 
-fn result_of(waited: &Waited) -> Result<(), Failure> {
+fn result_of(waited: &WaitResult) -> Result<(), Failure> {
     // The library may have been finalized meanwhile.
     let environment = current()?;
     let Some(first) = waited.failed.front() else { return Ok(()) };

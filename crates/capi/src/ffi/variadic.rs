@@ -12,7 +12,7 @@ use crate::environment::current;
 use crate::failure::Failure;
 use crate::handles::{function, object};
 
-/// Stores the codes by which the C part reads the arguments of a function.
+/// Stores the codes that tell the C part how to read a function's arguments.
 ///
 /// # Safety
 /// There is room for both.
@@ -29,7 +29,7 @@ pub unsafe fn store_codes(
 }
 
 impl Slots {
-    /// The arguments, with the codes by which they were read.
+    /// The arguments, with their codes.
     ///
     /// # Safety
     /// `arguments` is valid and has as many slots as it states.

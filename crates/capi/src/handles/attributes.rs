@@ -7,7 +7,7 @@ use gridrpc_core::{CallOptions, MEMORY as MEMORY_NAME, Resources};
 
 use super::resources;
 use crate::call::pending::copy;
-use crate::config::{ArgumentTransfer, Wait};
+use crate::config::{ArgumentTransfer, WaitTime};
 use crate::failure::Failure;
 
 /// `GRPC_HANDLE_ATTR_...`, by number.
@@ -174,17 +174,17 @@ impl HandleAttributes {
     }
 
     /// How long a worker may take to start.
-    pub fn start(&self) -> Option<Wait> {
+    pub fn start(&self) -> Option<WaitTime> {
         let value = self.int(JOBSTARTTIMEOUT)?;
-        Some(seconds(value).map_or(Wait::Forever, Wait::For))
+        Some(seconds(value).map_or(WaitTime::Forever, WaitTime::For))
     }
 
     /// How long to wait for a worker's end.
-    pub fn stop(&self) -> Option<Wait> {
+    pub fn stop(&self) -> Option<WaitTime> {
         let value = self.int(JOBSTOPTIMEOUT)?;
         Some(
             u64::try_from(value)
-                .map_or(Wait::Forever, |value| Wait::For(Duration::from_secs(value))),
+                .map_or(WaitTime::Forever, |value| WaitTime::For(Duration::from_secs(value))),
         )
     }
 
@@ -217,7 +217,7 @@ impl HandleAttributes {
     pub fn of(
         server: &str,
         function: &str,
-        (start, stop): (Wait, Wait),
+        (start, stop): (WaitTime, WaitTime),
         transfer: ArgumentTransfer,
         ranks: u32,
         options: &CallOptions,
@@ -226,8 +226,8 @@ impl HandleAttributes {
         let text = |text: &str| CString::new(text).ok().map(Value::Text);
         let int = |value: c_int| Some(Value::Int(value));
         let time = |wait, forever| match wait {
-            Wait::Forever => forever,
-            Wait::For(time) => c_int::try_from(time.as_secs()).unwrap_or(c_int::MAX),
+            WaitTime::Forever => forever,
+            WaitTime::For(time) => c_int::try_from(time.as_secs()).unwrap_or(c_int::MAX),
         };
         attributes.values[HOSTNAME as usize] = text(server);
         attributes.values[FUNCNAME as usize] = text(function);
@@ -244,7 +244,7 @@ impl HandleAttributes {
         attributes.values[RESOURCES as usize] =
             (!resources.is_empty()).then(|| text(&resources)).flatten();
         attributes.values[EXPECTED_TIME as usize] =
-            options.expected.and_then(|wait| int(time(Wait::For(wait), 0)));
+            options.expected.and_then(|wait| int(time(WaitTime::For(wait), 0)));
         attributes
     }
 }
@@ -333,9 +333,9 @@ mod tests {
         let mut attributes = HandleAttributes::default();
         assert!(set_int(&mut attributes, JOBSTARTTIMEOUT, 7));
         assert!(!set_int(&mut attributes, JOBSTARTTIMEOUT, -1));
-        assert_eq!(attributes.start(), Some(Wait::For(Duration::from_secs(7))));
+        assert_eq!(attributes.start(), Some(WaitTime::For(Duration::from_secs(7))));
         assert!(set_int(&mut attributes, JOBSTOPTIMEOUT, -1));
-        assert_eq!(attributes.stop(), Some(Wait::Forever));
+        assert_eq!(attributes.stop(), Some(WaitTime::Forever));
         assert!(!set_int(&mut attributes, WAIT_ARG_TRANSFER, 4));
         assert!(set_int(&mut attributes, MPI_NCPUS, 4) && !set_int(&mut attributes, MPI_NCPUS, 0));
         assert_eq!(attributes.ranks(), Some(4));
@@ -367,7 +367,7 @@ mod tests {
         let options = attributes.options().unwrap();
         assert_eq!((options.cores, options.expected), (3, Some(Duration::from_secs(60))));
         assert_eq!(options.resources.to_string(), "1 of \"gpu\" and 4 GB of memory");
-        let times = (Wait::Forever, Wait::Forever);
+        let times = (WaitTime::Forever, WaitTime::Forever);
         let of = HandleAttributes::of("", "", times, ArgumentTransfer::Wait, 1, &options);
         assert_eq!(of.options(), Ok(options));
     }

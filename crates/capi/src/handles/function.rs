@@ -9,7 +9,7 @@ use gridrpc_lookup::Directories;
 use super::attributes::{HandleAttributes, SessionAttributes};
 use crate::c_types::Handle;
 use crate::call::function::Function;
-use crate::config::{ArgumentTransfer, Wait};
+use crate::config::{ArgumentTransfer, WaitTime};
 use crate::context::Context;
 use crate::context::call_grid::CallGrid;
 use crate::context::log::Level;
@@ -32,9 +32,9 @@ pub struct CallDefaults {
     /// Time limit of a session.
     pub timeout: Option<Duration>,
     /// How long a worker may take to start.
-    pub start: Wait,
+    pub start: WaitTime,
     /// How long to wait for a worker to exit.
-    pub stop: Wait,
+    pub stop: WaitTime,
     /// When an asynchronous call returns.
     pub transfer: ArgumentTransfer,
     /// Number of ranks for parallel functions.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{CallOptions, Reservation, Standing};
+use gridrpc_core::{CallOptions, Reservation, ReservationState};
 use gridrpc_invoke::Lending;
 
 use super::function::{CallDefaults, HandleRequest, check_count};
@@ -13,7 +13,7 @@ use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::outcome;
 use crate::call::pending::{LONG, Options, Pending};
-use crate::config::Wait;
+use crate::config::WaitTime;
 use crate::context::Context;
 use crate::context::log::Level;
 use crate::context::settings::Class;
@@ -56,10 +56,10 @@ impl ObjectHandle {
 struct Limit(Option<Instant>);
 
 impl Limit {
-    fn new(wait: Wait) -> Limit {
+    fn new(wait: WaitTime) -> Limit {
         Limit(match wait {
-            Wait::Forever => None,
-            Wait::For(time) => Instant::now().checked_add(time),
+            WaitTime::Forever => None,
+            WaitTime::For(time) => Instant::now().checked_add(time),
         })
     }
 
@@ -95,7 +95,7 @@ impl ObjectHandles {
             self.context.settings().class(&self.context.grids, request.server.as_deref(), name)?;
         let grid = &resolved.grid.grid;
         let defaults = CallDefaults::new(name, &resolved, &request.attributes)?;
-        if defaults.options.is_wide() {
+        if defaults.options.is_multicore() {
             return Err(Failure::other(format!(
                 "{name}: an object has one worker of its own: its methods cannot ask for cores, \
                  memory, resources or a time"
@@ -133,7 +133,8 @@ impl ObjectHandles {
         let mut finalizing = Vec::new();
         for object in &objects {
             let was_busy = self.sessions.abandon_handle(&object.record);
-            let is_up = object.defaults.grid.grid.standing(object.worker) == Standing::Ready;
+            let is_up =
+                object.defaults.grid.grid.standing(object.worker) == ReservationState::Ready;
             if !is_up {
                 continue;
             }
@@ -203,14 +204,14 @@ fn begin(objects: &[Arc<ObjectHandle>], limit: &Limit) -> Result<(), Failure> {
     for object in objects {
         loop {
             match object.defaults.grid.grid.wait_for_reserved(object.worker, limit.left()) {
-                Standing::Ready => break,
-                Standing::Starting if limit.is_over() => return Err(late(object)),
-                Standing::Starting => {}
-                Standing::Lost(loss) => {
+                ReservationState::Ready => break,
+                ReservationState::Starting if limit.is_over() => return Err(late(object)),
+                ReservationState::Starting => {}
+                ReservationState::Lost(loss) => {
                     let lost = outcome::object_lost(&object.class.name, &loss);
                     return Err(Failure::new(ErrorCode::ServerNotFound, lost.detail));
                 }
-                Standing::Released => {
+                ReservationState::Released => {
                     return Err(Failure::new(ErrorCode::NotInitialized, "the grid is closed"));
                 }
             }

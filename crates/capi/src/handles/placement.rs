@@ -12,7 +12,7 @@ use super::function::CallDefaults;
 use crate::call::arguments::{Arguments, take};
 use crate::call::counted::CountedCall;
 use crate::call::function::Function;
-use crate::config::Wait;
+use crate::config::WaitTime;
 use crate::context::Context;
 use crate::context::call_grid::CallGrid;
 use crate::errors::ErrorCode;
@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// Where a call runs.
 #[derive(Debug)]
-pub struct Place {
+pub struct CallTarget {
     /// The grid.
     pub grid: Arc<CallGrid>,
     /// The function there.
@@ -33,7 +33,7 @@ pub struct Place {
 }
 
 /// A call whose server is to be chosen.
-struct Placing<'p> {
+struct ServerChoice<'p> {
     context: &'p Context,
     defaults: &'p CallDefaults,
     directories: &'p Arc<Directories>,
@@ -54,11 +54,11 @@ pub unsafe fn place<T>(
     function: &Arc<Function>,
     runs_again: bool,
     arguments: Arguments<'_>,
-    run: impl Fn(Place) -> Result<T, Failure>,
+    run: impl Fn(CallTarget) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let Some(directories) = &defaults.directory else {
         let (grid, function) = (Arc::clone(&defaults.grid), Arc::clone(function));
-        return run(Place { grid, function, counted: None });
+        return run(CallTarget { grid, function, counted: None });
     };
     let interface = function.target.interface();
     // SAFETY: guaranteed by the caller.
@@ -69,7 +69,7 @@ pub unsafe fn place<T>(
         bytes_out: size.bytes_out as f64,
         operations: operations.unwrap_or(1.0),
     };
-    let mut placing = Placing {
+    let mut placing = ServerChoice {
         context,
         defaults,
         directories,
@@ -106,9 +106,12 @@ fn is_lost(failure: &Failure) -> bool {
     failure.code == ErrorCode::CommunicationFailed
 }
 
-impl Placing<'_> {
+impl ServerChoice<'_> {
     /// The best server that has not been tried; none: no server is left.
-    fn next(&mut self, failure: &mut Option<Failure>) -> Result<Option<(String, Place)>, Failure> {
+    fn next(
+        &mut self,
+        failure: &mut Option<Failure>,
+    ) -> Result<Option<(String, CallTarget)>, Failure> {
         let name = &self.defaults.name;
         loop {
             let has_cost = self.operations.is_some();
@@ -126,7 +129,7 @@ impl Placing<'_> {
                     let counted =
                         CountedCall::begin(self.directories, chosen, name, self.operations);
                     let counted = Some(Box::new(counted));
-                    return Ok(Some((address, Place { grid, function, counted })));
+                    return Ok(Some((address, CallTarget { grid, function, counted })));
                 }
                 Err(error) => {
                     self.leave(address, &error);
@@ -146,7 +149,7 @@ impl Placing<'_> {
             let detail = format!("{name}: the connection to {address} is lost");
             return Err(Failure::new(ErrorCode::ServerNotFound, detail));
         }
-        context.provide_workers(name, &grid, 0, None, Wait::For(CONNECT))?;
+        context.provide_workers(name, &grid, 0, None, WaitTime::For(CONNECT))?;
         if resolved.item.target.interface().signature() != self.signature {
             // The directory is behind, or lies.
             let detail = format!("{name}: {address} has another interface");

@@ -66,7 +66,7 @@ pub fn amounts_text(resources: &Resources) -> String {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> String {
+    fn problem(text: &str) -> String {
         amounts(text).expect_err(text).detail
     }
 
@@ -90,9 +90,9 @@ mod tests {
             ("gpu=1, gpu=2", "has `gpu=2`: name each resource once"),
             ("memory=1", "set GRPC_HANDLE_ATTR_MEMORY instead"),
         ] {
-            assert!(told(text).contains(why), "{}", told(text));
+            assert!(problem(text).contains(why), "{}", problem(text));
         }
-        assert!(told(&format!("{}=1", "x".repeat(256))).contains("1 to 255 bytes"));
+        assert!(problem(&format!("{}=1", "x".repeat(256))).contains("1 to 255 bytes"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Ended sessions in the order in which they ended, which makes waiting for any of many sessions cheap.
+//! Ended sessions in the order of their ends, which makes waiting for any of many sessions cheap.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,9 +27,9 @@ pub struct Finished {
     waiters: AtomicUsize,
 }
 
-/// A position in the queue up to which a thread has looked.
+/// Position in the queue after the last session that a thread has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct QueuePosition {
     end: u64,
     wakes: u64,
 }
@@ -100,13 +100,13 @@ impl Finished {
     }
 
     /// The current position.
-    pub fn look(&self) -> Seen {
+    pub fn look(&self) -> QueuePosition {
         let queue = self.lock();
-        Seen { end: queue.gone + queue.ids.len() as u64, wakes: queue.wakes }
+        QueuePosition { end: queue.gone + queue.ids.len() as u64, wakes: queue.wakes }
     }
 
     /// Sessions that have ended since, up to `most`, and the new position. `None`: there are more.
-    pub fn since(&self, seen: Seen, most: usize) -> Option<(Vec<i32>, Seen)> {
+    pub fn since(&self, seen: QueuePosition, most: usize) -> Option<(Vec<i32>, QueuePosition)> {
         let queue = self.lock();
         let first = usize::try_from(seen.end.saturating_sub(queue.gone)).unwrap_or(usize::MAX);
         let first = first.min(queue.ids.len());
@@ -115,7 +115,7 @@ impl Finished {
         }
         let end = queue.gone + queue.ids.len() as u64;
         let ids = queue.ids.range(first..).copied().collect();
-        Some((ids, Seen { end, wakes: queue.wakes }))
+        Some((ids, QueuePosition { end, wakes: queue.wakes }))
     }
 
     /// All ended sessions, unless there are more than `most`.
@@ -125,15 +125,15 @@ impl Finished {
     }
 
     /// Whether anything has changed since.
-    pub fn is_new(&self, seen: Seen) -> bool {
+    pub fn is_new(&self, seen: QueuePosition) -> bool {
         self.look() != seen
     }
 
     /// Sleeps until something changes or the timeout expires. Returns whether something has changed.
-    pub fn sleep(&self, seen: Seen, timeout: Duration) -> bool {
+    pub fn sleep(&self, seen: QueuePosition, timeout: Duration) -> bool {
         let mut queue = self.lock();
         let old = |queue: &Queue| {
-            seen == Seen { end: queue.gone + queue.ids.len() as u64, wakes: queue.wakes }
+            seen == QueuePosition { end: queue.gone + queue.ids.len() as u64, wakes: queue.wakes }
         };
         queue.waiting += 1;
         let waited = self.changed.wait_timeout_while(queue, timeout, |queue| old(queue));

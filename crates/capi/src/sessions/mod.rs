@@ -11,7 +11,7 @@ mod wait;
 
 pub use record::HandleRecord;
 pub use session::{Origin, Session};
-pub use wait::Waited;
+pub use wait::WaitResult;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

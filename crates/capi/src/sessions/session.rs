@@ -17,7 +17,7 @@ use crate::context::{Context, log::Level};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
-/// The handle with which a session was begun.
+/// The session's handle.
 #[derive(Debug)]
 pub struct Origin {
     /// Address of the caller's handle; 0 for internal handles.

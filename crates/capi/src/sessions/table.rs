@@ -18,7 +18,7 @@ const FAILED: usize = 4096;
 pub struct Table {
     sessions: HashMap<i32, Arc<Session>>,
     /// Collected sessions, oldest first.
-    kept: VecDeque<i32>,
+    finished: VecDeque<i32>,
     failed: VecDeque<i32>,
     /// How many of those are kept; `None`: all.
     keep: Option<usize>,
@@ -27,7 +27,7 @@ pub struct Table {
 impl Table {
     /// An empty table.
     pub fn new(keep: Option<usize>) -> Table {
-        Table { sessions: HashMap::new(), kept: VecDeque::new(), failed: VecDeque::new(), keep }
+        Table { sessions: HashMap::new(), finished: VecDeque::new(), failed: VecDeque::new(), keep }
     }
 
     /// An unused number.
@@ -61,7 +61,7 @@ impl Table {
         if failed {
             self.failed.push_back(session.id)
         } else {
-            self.kept.push_back(session.id)
+            self.finished.push_back(session.id)
         }
         self.trim();
     }
@@ -75,7 +75,7 @@ impl Table {
     fn trim(&mut self) {
         let Some(keep) = self.keep else { return };
         let failed = if keep == 0 { 0 } else { keep.max(FAILED) };
-        for (list, most) in [(&mut self.kept, keep), (&mut self.failed, failed)] {
+        for (list, most) in [(&mut self.finished, keep), (&mut self.failed, failed)] {
             while list.len() > most {
                 if let Some(oldest) = list.pop_front() {
                     self.sessions.remove(&oldest);
@@ -87,7 +87,7 @@ impl Table {
     /// Removes a collected session.
     pub fn forget(&mut self, id: i32) {
         self.sessions.remove(&id);
-        self.kept.retain(|kept| *kept != id);
-        self.failed.retain(|kept| *kept != id);
+        self.finished.retain(|finished| *finished != id);
+        self.failed.retain(|finished| *finished != id);
     }
 }

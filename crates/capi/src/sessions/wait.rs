@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Sessions;
-use super::finished::Seen;
+use super::finished::QueuePosition;
 use super::session::Session;
 use crate::call::pending::{Ended, LONG};
 use crate::errors::ErrorCode;
@@ -18,17 +18,17 @@ const FEW: usize = 64;
 
 /// Result of a wait.
 #[derive(Debug, Default)]
-pub struct Waited {
+pub struct WaitResult {
     /// The session that ended, for a wait for one of several.
     pub done: Option<i32>,
     /// Failed sessions.
     pub failed: VecDeque<i32>,
 }
 
-impl Waited {
-    fn one(session: &Session, ended: &Ended) -> Waited {
+impl WaitResult {
+    fn one(session: &Session, ended: &Ended) -> WaitResult {
         let failed = ended.result.is_err().then_some(session.id);
-        Waited { done: Some(session.id), failed: failed.into_iter().collect() }
+        WaitResult { done: Some(session.id), failed: failed.into_iter().collect() }
     }
 }
 
@@ -74,7 +74,7 @@ impl Sessions {
     }
 
     /// Waits for all of these.
-    pub fn wait_for(&self, ids: &[i32]) -> Result<Waited, Failure> {
+    pub fn wait_for(&self, ids: &[i32]) -> Result<WaitResult, Failure> {
         let mut sessions = Vec::with_capacity(ids.len());
         let table = self.table();
         for id in ids {
@@ -89,7 +89,7 @@ impl Sessions {
     ///
     /// # Errors
     /// As [`Sessions::wait_for_all`].
-    pub fn wait_for_untaken(&self, ids: &[i32]) -> Result<Waited, Failure> {
+    pub fn wait_for_untaken(&self, ids: &[i32]) -> Result<WaitResult, Failure> {
         let table = self.table();
         let untaken =
             ids.iter().filter_map(|id| table.get(*id)).filter(|session| !session.is_taken());
@@ -98,11 +98,11 @@ impl Sessions {
         self.wait_for_each(&sessions)
     }
 
-    fn wait_for_each(&self, sessions: &[Arc<Session>]) -> Result<Waited, Failure> {
+    fn wait_for_each(&self, sessions: &[Arc<Session>]) -> Result<WaitResult, Failure> {
         if let Some(own) = sessions.iter().find(|session| session.calls_back_here()) {
             return Err(Failure::waits_for_itself(own.id));
         }
-        let mut waited = Waited::default();
+        let mut waited = WaitResult::default();
         for session in sessions {
             let ended = self.await_end(session);
             self.took(session);
@@ -118,7 +118,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When this is a callback of one of them.
-    pub fn wait_for_all(&self) -> Result<Waited, Failure> {
+    pub fn wait_for_all(&self) -> Result<WaitResult, Failure> {
         let mut sessions: Vec<Arc<Session>> = self.table().outstanding().cloned().collect();
         sessions.sort_unstable_by_key(|session| session.id);
         self.wait_for_each(&sessions)
@@ -141,7 +141,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When this is a callback of the only one.
-    pub fn wait_for_any(&self) -> Result<Waited, Failure> {
+    pub fn wait_for_any(&self) -> Result<WaitResult, Failure> {
         loop {
             let seen = self.finished.look();
             while let Some(id) = self.finished.pop() {
@@ -149,11 +149,11 @@ impl Sessions {
                 if let Some(session) = session.filter(|session| session.take()) {
                     let ended = self.await_end(&session);
                     self.took_first(&session);
-                    return Ok(Waited::one(&session, &ended));
+                    return Ok(WaitResult::one(&session, &ended));
                 }
             }
             if self.finished.outstanding() == 0 {
-                return Ok(Waited::default());
+                return Ok(WaitResult::default());
             }
             if let Some(own) = Sessions::only_own(self.table().outstanding()) {
                 return Err(Failure::waits_for_itself(own));
@@ -163,14 +163,14 @@ impl Sessions {
     }
 
     /// The result for a session that has ended.
-    fn done(&self, session: &Session) -> Waited {
+    fn done(&self, session: &Session) -> WaitResult {
         let ended = self.await_end(session);
         self.took(session);
-        Waited::one(session, &ended)
+        WaitResult::one(session, &ended)
     }
 
     /// Sleeps until another session has ended.
-    fn sleep(&self, seen: Seen) {
+    fn sleep(&self, seen: QueuePosition) {
         let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
         finished.wait_begins();
         let _ = self
@@ -221,7 +221,7 @@ impl Sessions {
     }
 
     /// Waits for one of these.
-    pub fn wait_for_one(&self, ids: &[i32]) -> Result<Waited, Failure> {
+    pub fn wait_for_one(&self, ids: &[i32]) -> Result<WaitResult, Failure> {
         if ids.is_empty() {
             return Err(Failure::new(ErrorCode::InvalidSessionId, "no sessions are given"));
         }

@@ -83,6 +83,6 @@ pub enum CompileError {
 }
 
 /// Prints to standard error. Ignores failures, which nobody could see.
-pub(super) fn say(text: &str) {
+pub(super) fn print_error(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

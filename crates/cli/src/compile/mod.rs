@@ -12,11 +12,11 @@ use gridrpc_idl::{
 };
 use nix::unistd::mkdtemp;
 
-use error::say;
+use error::print_error;
 use recipe::Recipe;
 
 pub use error::CompileError;
-pub use recipe::{Given, all_functions, definition, headers, required, usual_compilers};
+pub use recipe::{CompilerOptions, all_functions, definition, headers, required, usual_compilers};
 
 /// Most errors, and most warnings, that are printed for a file; text that is not IDL has hundreds.
 const SHOWN: usize = 20;
@@ -34,7 +34,7 @@ pub struct Options {
     /// The dialect of a file that names none.
     pub dialect: Dialect,
     /// Compiler, linker, and their arguments.
-    pub given: Given,
+    pub given: CompilerOptions,
 }
 
 /// Reads an IDL file and prints its errors, and with `warns` its warnings, to standard error.
@@ -86,7 +86,7 @@ fn refuse_parallel(module: &Module, file: &Path) -> usize {
     let with_callbacks = with_callbacks.map(|function| (function.name.clone(), "has callbacks"));
     let refused: Vec<_> = methods.into_iter().chain(with_callbacks).collect();
     for (name, what) in &refused {
-        say(&format!(
+        print_error(&format!(
             "{}: error: `{name}` {what}, which Backend \"MPI\" does not allow: leave out `Backend`, or write a \
              function without",
             file.display()
@@ -107,12 +107,12 @@ fn report(diagnostics: &[Diagnostic], name: &str, source: &str) -> usize {
         };
         *so_far += 1;
         if *so_far <= SHOWN {
-            say(found.render(name, source).trim_end());
+            print_error(found.render(name, source).trim_end());
         }
     }
     for (all, what) in [(errors, "errors"), (warnings, "warnings")] {
         if all > SHOWN {
-            say(&format!("{name}: and {} more {what}", all - SHOWN));
+            print_error(&format!("{name}: and {} more {what}", all - SHOWN));
         }
     }
     errors
@@ -128,7 +128,7 @@ pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> 
     let without_body: Vec<&str> = without_body.map(|function| function.name.as_str()).collect();
     if !without_body.is_empty() {
         let names = without_body.join("`, `");
-        say(&format!(
+        print_error(&format!(
             "{}: error: nothing says what `{names}` calls: add `Calls ...` or a body",
             file.display()
         ));
@@ -149,11 +149,11 @@ pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> 
     fs::write(&source, &text).map_err(writing(&source))?;
     if options.keep_source {
         let extension = if cpp { "stub.cpp" } else { "stub.c" };
-        let kept = folder.join(format!("{}.{extension}", module.name));
+        let destination = folder.join(format!("{}.{extension}", module.name));
         let copy = work.0.join("copy");
         // Replace an existing file; if it is a link, do not follow it.
-        let placed = fs::copy(&source, &copy).and_then(|_| fs::rename(&copy, &kept));
-        placed.map_err(writing(&kept))?;
+        let placed = fs::copy(&source, &copy).and_then(|_| fs::rename(&copy, &destination));
+        placed.map_err(writing(&destination))?;
     }
 
     let recipe = Recipe::new(&module, file, &options.given);

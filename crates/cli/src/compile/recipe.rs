@@ -6,11 +6,11 @@ use std::process::Command;
 
 use gridrpc_idl::{Dialect, FORTRAN_ENDS, Function, Module};
 
-use super::error::{CompileError, say};
+use super::error::{CompileError, print_error};
 
 /// Settings from the command line.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
+pub struct CompilerOptions {
     /// The compiler with its arguments, instead of the file's or the default one.
     pub compiler: Option<String>,
     /// The linker with its arguments.
@@ -36,7 +36,7 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    pub(super) fn new(module: &Module, file: &Path, given: &Given) -> Recipe {
+    pub(super) fn new(module: &Module, file: &Path, given: &CompilerOptions) -> Recipe {
         let cpp = module.is_cpp();
         let fortran = all_functions(module).any(Function::fortran);
         let variable = |name: &str, otherwise: &str| {
@@ -119,9 +119,9 @@ impl Recipe {
             "LD" | "LINKER" | "FC" | "F77" if !value.is_empty() => self.linker = value,
             "LDFLAGS" | "LIBS" | "LDLIBS" => self.link_options.extend(value),
             "CFLAGS" | "CPPFLAGS" | "CXXFLAGS" | "INCLUDES" => self.compile_options.extend(value),
-            other => {
-                say(&format!("warning: `CompileOptions \"{other} = ...\"` means nothing here"))
-            }
+            other => print_error(&format!(
+                "warning: `CompileOptions \"{other} = ...\"` means nothing here"
+            )),
         }
     }
 
@@ -245,7 +245,10 @@ mod tests {
 
     fn recipe(idl: &str) -> Recipe {
         let module = gridrpc_idl::parse(idl).module.expect("valid IDL");
-        let given = Given { arguments: vec!["-DX".into(), "-lz".into()], ..Given::default() };
+        let given = CompilerOptions {
+            arguments: vec!["-DX".into(), "-lz".into()],
+            ..CompilerOptions::default()
+        };
         Recipe::new(&module, Path::new("here/m.idl"), &given)
     }
 
@@ -279,7 +282,7 @@ mod tests {
         let module = gridrpc_idl::parse(idl).module.expect("valid IDL");
         let arguments = ["-fopenmp", "other.o", "-lz"].map(str::to_owned).to_vec();
         let (compiler, linker) = (Some("gcc -m64".to_owned()), Some(String::new()));
-        let given = Given { compiler, linker, arguments, flags_given: true };
+        let given = CompilerOptions { compiler, linker, arguments, flags_given: true };
         let recipe = Recipe::new(&module, Path::new("m.idl"), &given);
         assert_eq!(recipe.compiler, ["gcc", "-m64"]);
         assert_eq!(recipe.compile_options, ["-fopenmp"]);

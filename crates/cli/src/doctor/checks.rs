@@ -3,7 +3,7 @@
 use gridrpc_agent::inspect::python::Python;
 use gridrpc_agent::inspect::{HostFindings, Staging};
 
-use super::report::{Complaint, HostReport, Measured, Point, Start};
+use super::report::{Finding, HostReport, Measured, Point, Start};
 
 /// Recommended free space for programs and modules, bytes.
 const ROOM: u64 = 32 << 20;
@@ -20,7 +20,7 @@ const OLDEST: (u32, u32) = (3, 11);
 const SKEW: f64 = 1.0;
 
 /// Checks a host for this many workers (0: one per processor). `python`: whether they run Python.
-pub(super) fn check(report: &HostReport, workers: u32, python: bool) -> Vec<Complaint> {
+pub(super) fn check(report: &HostReport, workers: u32, python: bool) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(start) = &report.start {
         found.extend(way(start, report.there.as_ref()));
@@ -39,7 +39,7 @@ pub(super) fn check(report: &HostReport, workers: u32, python: bool) -> Vec<Comp
     found
 }
 
-fn way(start: &Start, there: Option<&HostFindings>) -> Option<Complaint> {
+fn way(start: &Start, there: Option<&HostFindings>) -> Option<Finding> {
     if !start.through_ssh {
         return None;
     }
@@ -47,7 +47,7 @@ fn way(start: &Start, there: Option<&HostFindings>) -> Option<Complaint> {
     let tried: Vec<String> =
         tried.iter().map(|one| format!("{}: {}", one.name, one.outcome)).collect();
     let none = if tried.is_empty() { String::new() } else { format!(" ({})", tried.join("; ")) };
-    Some(Complaint::note(
+    Some(Finding::note(
         Point::Route,
         format!(
             "it cannot reach this machine itself{none}, only by the way back that ssh keeps open, which is \
@@ -58,10 +58,10 @@ fn way(start: &Start, there: Option<&HostFindings>) -> Option<Complaint> {
     ))
 }
 
-fn version(there: &HostFindings) -> Option<Complaint> {
+fn version(there: &HostFindings) -> Option<Finding> {
     let own = env!("CARGO_PKG_VERSION");
     (there.gridrpc != own).then(|| {
-        Complaint::note(
+        Finding::note(
             Point::Version,
             format!("gridrpc {} runs there, and {own} here", there.gridrpc),
             "leave `program` in grid.toml out to have this machine's copied there, or install the same",
@@ -69,10 +69,10 @@ fn version(there: &HostFindings) -> Option<Complaint> {
     })
 }
 
-fn memory(there: &HostFindings, workers: u64) -> Vec<Complaint> {
+fn memory(there: &HostFindings, workers: u64) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(why) = &there.shared_memory_fault {
-        found.push(Complaint::fault(
+        found.push(Finding::fault(
             Point::Memory,
             format!("memory cannot be shared there: {why}"),
             "see that nothing forbids memfd_create, such as a container's seccomp profile, and that \
@@ -81,7 +81,7 @@ fn memory(there: &HostFindings, workers: u64) -> Vec<Complaint> {
     }
     if there.memory_free < workers.saturating_mul(FOR_A_WORKER) {
         let bound = if there.memory_bounded { " in its control group" } else { "" };
-        found.push(Complaint::note(
+        found.push(Finding::note(
             Point::Memory,
             format!(
                 "{} of memory are free{bound}, which is little for {workers} workers",
@@ -93,11 +93,11 @@ fn memory(there: &HostFindings, workers: u64) -> Vec<Complaint> {
     found
 }
 
-fn limits(there: &HostFindings, workers: u64) -> Vec<Complaint> {
+fn limits(there: &HostFindings, workers: u64) -> Vec<Finding> {
     let mut found = Vec::new();
     let files = FILES + FILES_EACH.saturating_mul(workers);
     if there.open_files < files {
-        found.push(Complaint::fault(
+        found.push(Finding::fault(
             Point::Files,
             format!(
                 "a process may have {} files open there, and its agent needs {files} for {workers} workers",
@@ -110,7 +110,7 @@ fn limits(there: &HostFindings, workers: u64) -> Vec<Complaint> {
     let processes = PROCESSES.saturating_add(workers);
     if let Some(left) = there.processes.left.filter(|left| *left < processes) {
         let bound = &there.processes.bound;
-        found.push(Complaint::fault(
+        found.push(Finding::fault(
             Point::Processes,
             format!("{left} more processes can be started there ({bound}), too few for {workers} workers"),
             "raise that limit, end what runs there, or ask for fewer by `workers` in grid.toml",
@@ -119,7 +119,7 @@ fn limits(there: &HostFindings, workers: u64) -> Vec<Complaint> {
     found
 }
 
-fn folders(there: &HostFindings) -> Vec<Complaint> {
+fn folders(there: &HostFindings) -> Vec<Finding> {
     let mut found = Vec::new();
     let Staging { folder, free, fault } = &there.staging;
     let elsewhere = "make room, or name another folder there by `staging` in grid.toml";
@@ -127,15 +127,15 @@ fn folders(there: &HostFindings) -> Vec<Complaint> {
         let what = format!("programs and modules cannot be kept in `{}`: {why}", folder.display());
         let safe = "make it writable and see that there is room, or name another folder there by `staging` in \
                     grid.toml: it and all above it belong to you or root, and nobody else can write to them";
-        found.push(Complaint::fault(Point::Staging, what, safe));
+        found.push(Finding::fault(Point::Staging, what, safe));
     } else if *free < ROOM {
         let free = mebibytes(*free);
         let what =
             format!("`{}`, for programs and modules, has only {free} left", folder.display());
-        found.push(Complaint::fault(Point::Staging, what, elsewhere));
+        found.push(Finding::fault(Point::Staging, what, elsewhere));
     }
     if let Some(why) = &there.directory_fault {
-        found.push(Complaint::fault(
+        found.push(Finding::fault(
             Point::Directory,
             format!("workers cannot run in the folder that is theirs: {why}"),
             "make it there, or name another by `directory` in grid.toml",
@@ -144,12 +144,12 @@ fn folders(there: &HostFindings) -> Vec<Complaint> {
     found
 }
 
-fn python_fault(python: &Python) -> Option<Complaint> {
+fn python_fault(python: &Python) -> Option<Finding> {
     let own = env!("CARGO_PKG_VERSION");
     let Python { command, version, gridrpc, .. } = python;
     let native = "; native workers need none: `--native` leaves it out here";
     let fault =
-        |what: String, advice: String| Some(Complaint::fault(Point::Python, what, advice + native));
+        |what: String, advice: String| Some(Finding::fault(Point::Python, what, advice + native));
     let why = || python.fault.clone().unwrap_or_default();
     let Some(version) = version else {
         return fault(why(), "name a Python there by `python` in grid.toml".into());
@@ -172,12 +172,12 @@ fn python_fault(python: &Python) -> Option<Complaint> {
     }
 }
 
-fn clock(way: &Measured) -> Option<Complaint> {
+fn clock(way: &Measured) -> Option<Finding> {
     if way.clock_offset.abs() - way.clock_uncertainty <= SKEW {
         return None;
     }
     let where_to = if way.clock_offset > 0.0 { "ahead of" } else { "behind" };
-    Some(Complaint::note(
+    Some(Finding::note(
         Point::Clock,
         format!("its clock is {:.1} s {where_to} this machine's", way.clock_offset.abs()),
         "have both synchronised (chrony, systemd-timesyncd): gridrpc does not mind, but times of files and \
@@ -193,7 +193,7 @@ pub(super) fn compare(reports: &mut [HostReport], own: Option<&str>) {
         let version = python.and_then(|python| minor(python.version.as_deref()?));
         let Some(version) = version.filter(|version| *version != own) else { continue };
         let ((major, there), (_, here)) = (version, own);
-        report.complaints.push(Complaint::note(
+        report.complaints.push(Finding::note(
             Point::Python,
             format!(
                 "Python {major}.{there} runs there, and {}.{here} here: functions that are sent by value, \
@@ -217,7 +217,7 @@ fn mebibytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Weight;
+    use crate::doctor::FindingLevel;
     use gridrpc_agent::inspect::{Attempt, Processes, Route};
 
     fn well() -> HostReport {
@@ -250,7 +250,10 @@ mod tests {
     }
 
     /// The complaints about a host with one change.
-    fn told(workers: u32, change: impl FnOnce(&mut HostFindings)) -> Vec<(Point, Weight, String)> {
+    fn findings(
+        workers: u32,
+        change: impl FnOnce(&mut HostFindings),
+    ) -> Vec<(Point, FindingLevel, String)> {
         let mut report = well();
         change(report.there.as_mut().unwrap());
         let found = check(&report, workers, true).into_iter();
@@ -262,52 +265,63 @@ mod tests {
             .collect()
     }
 
-    fn only(told: Vec<(Point, Weight, String)>, point: Point, weight: Weight, part: &str) {
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((told[0].0, told[0].1), (point, weight));
-        assert!(told[0].2.contains(part), "{told:?}");
+    fn only(
+        findings: Vec<(Point, FindingLevel, String)>,
+        point: Point,
+        weight: FindingLevel,
+        part: &str,
+    ) {
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!((findings[0].0, findings[0].1), (point, weight));
+        assert!(findings[0].2.contains(part), "{findings:?}");
     }
 
     #[test]
     fn nothing_is_reported_of_a_host_that_is_well() {
-        assert!(told(0, |_| {}).is_empty());
+        assert!(findings(0, |_| {}).is_empty());
     }
 
     #[test]
     fn limits_are_too_low_for_as_many_workers_as_are_wanted() {
-        let (note, fault) = (Weight::Note, Weight::Fault);
+        let (note, fault) = (FindingLevel::Note, FindingLevel::Fault);
         let few = |there: &mut HostFindings| there.open_files = 80;
-        only(told(0, few), Point::Files, fault, "80 files");
+        only(findings(0, few), Point::Files, fault, "80 files");
         let few = |there: &mut HostFindings| {
             there.processes = Processes { left: Some(19), bound: "`ulimit -u` is 40".into() };
         };
         only(
-            told(0, few),
+            findings(0, few),
             Point::Processes,
             fault,
             "19 more processes can be started there (`ulimit",
         );
-        assert!(told(3, few).is_empty());
-        only(told(0, |there| there.memory_free = 100 << 20), Point::Memory, note, "100 MiB");
+        assert!(findings(3, few).is_empty());
+        only(findings(0, |there| there.memory_free = 100 << 20), Point::Memory, note, "100 MiB");
         let forbidden = |there: &mut HostFindings| there.shared_memory_fault = Some("no".into());
-        only(told(0, forbidden), Point::Memory, fault, "shared");
+        only(findings(0, forbidden), Point::Memory, fault, "shared");
     }
 
     #[test]
     fn folders_without_room_or_rights() {
-        let fault = Weight::Fault;
-        only(told(0, |there| there.staging.free = 1 << 20), Point::Staging, fault, "1 MiB left");
+        let fault = FindingLevel::Fault;
+        only(
+            findings(0, |there| there.staging.free = 1 << 20),
+            Point::Staging,
+            fault,
+            "1 MiB left",
+        );
         let refused = |there: &mut HostFindings| there.staging.fault = Some("Read-only".into());
-        only(told(0, refused), Point::Staging, fault, "Read-only");
+        only(findings(0, refused), Point::Staging, fault, "Read-only");
         let missing = |there: &mut HostFindings| there.directory_fault = Some("No such".into());
-        only(told(0, missing), Point::Directory, fault, "No such");
+        only(findings(0, missing), Point::Directory, fault, "No such");
     }
 
     #[test]
     fn pythons_that_will_not_do() {
-        let with =
-            |change: fn(&mut Python)| told(0, move |there| change(there.python.as_mut().unwrap()));
-        let (python, fault) = (Point::Python, Weight::Fault);
+        let with = |change: fn(&mut Python)| {
+            findings(0, move |there| change(there.python.as_mut().unwrap()))
+        };
+        let (python, fault) = (Point::Python, FindingLevel::Fault);
         only(with(|found| found.version = Some("3.9.2".into())), python, fault, "needs 3.11");
         only(with(|found| found.gridrpc = Some("0.0.1".into())), python, fault, "gridrpc 0.0.1");
         only(
@@ -343,7 +357,7 @@ mod tests {
         report.there.as_mut().unwrap().way = Route { tried, ..Route::default() };
         report.way.as_mut().unwrap().clock_offset = -7.0;
         let found = check(&report, 0, true);
-        assert!(found.iter().all(|complaint| complaint.weight == Weight::Note));
+        assert!(found.iter().all(|complaint| complaint.weight == FindingLevel::Note));
         assert!(
             found[0].what.contains("10.0.0.1:9: no answer") && found[0].what.contains("slower")
         );

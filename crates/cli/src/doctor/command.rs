@@ -11,14 +11,14 @@ use thiserror::Error;
 
 use super::progress::Progress;
 use super::text;
-use crate::doctor::{self, HostReport, Wanted};
+use crate::doctor::{self, ExaminedHosts, HostReport};
 
 /// The default configuration file.
 const USUAL: &str = "grid.toml";
 /// Full details are printed for up to this many hosts.
 const FEW: usize = 8;
 
-/// What is to be looked at.
+/// The servers to examine.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of the program
 pub struct Options {
@@ -40,7 +40,7 @@ pub struct Options {
     /// Print all values as JSON
     #[arg(long, conflicts_with = "details")]
     json: bool,
-    /// Print what is wrong, and no progress
+    /// Print problems only, without progress
     #[arg(short, long)]
     quiet: bool,
 }
@@ -90,7 +90,7 @@ pub enum DoctorError {
 pub fn run(options: &Options) -> Result<ExitCode, DoctorError> {
     let servers = servers(options)?;
     let program = std::env::current_exe().map_err(DoctorError::Program)?;
-    let wanted = Wanted { servers, program, python: !options.native };
+    let wanted = ExaminedHosts { servers, program, python: !options.native };
     let count = doctor::count(&wanted);
     let details = options.details || count <= FEW;
     let progress = Progress::new(count, options.quiet, options.json, details);

@@ -28,22 +28,22 @@ pub(super) enum LineError {
 }
 
 /// The connection.
-pub(super) struct Line {
+pub(super) struct AgentConnection {
     socket: Socket,
     out: Outbound,
     receiver: Receiver,
     blocked: Arc<AtomicBool>,
 }
 
-impl Line {
+impl AgentConnection {
     /// Creates a connection on a non-blocking socket.
-    pub(super) fn new(socket: Socket) -> Line {
+    pub(super) fn new(socket: Socket) -> AgentConnection {
         let blocked = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&blocked);
         let watch = move |is_blocked| watched.store(is_blocked, Ordering::Release);
         let out = Outbound::new(Arc::clone(&socket), Box::new(watch));
         let receiver = Receiver::new(Arc::clone(&socket), MOST);
-        Line { socket, out, receiver, blocked }
+        AgentConnection { socket, out, receiver, blocked }
     }
 
     /// Sends a message and its streams as far as the connection accepts them; the rest is sent while waiting
@@ -61,10 +61,10 @@ impl Line {
     /// Waits until `take` accepts a message. Answers the agent's pings meanwhile.
     pub(super) fn wait<T>(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         mut take: impl FnMut(&Message<'_>) -> Option<T>,
     ) -> Result<T, LineError> {
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             let mut taken = None;
             let mut more = true;
@@ -85,7 +85,7 @@ impl Line {
             self.out.flush();
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(LineError::Silent(patience));
+                return Err(LineError::Silent(timeout));
             }
             self.fill(left)?;
         }

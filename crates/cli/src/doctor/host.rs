@@ -15,11 +15,11 @@ use gridrpc_transport::listener::Admitted;
 use gridrpc_wire::{Examine, HostLoss, Message, Serve, VERSION};
 
 use super::checks;
-use super::connection::{Line, LineError};
+use super::connection::{AgentConnection, LineError};
 use super::measure::measure;
 use super::names;
-use super::report::{Complaint, HostReport, Point, Start, Workers};
-use super::routes::{News, Routes};
+use super::report::{Finding, HostReport, Point, Start, Workers};
+use super::routes::{AgentEvent, Routes};
 
 /// How long a session may take to accept a connection.
 const DIALLING: Duration = Duration::from_secs(2);
@@ -33,7 +33,7 @@ const KEPT: usize = 12;
 const PYTHON: [&str; 3] = ["-P", "-c", "from gridrpc._worker import main; main()"];
 
 /// The examination of a host.
-pub(super) struct Course<'a> {
+pub(super) struct HostExamination<'a> {
     pub(super) server: &'a HostGroup,
     pub(super) host: &'a str,
     /// Number of workers; 0: one per processor.
@@ -41,14 +41,14 @@ pub(super) struct Course<'a> {
     /// The Python to check; none: no Python workers are requested.
     pub(super) python: Option<&'a str>,
     pub(super) agent: u32,
-    pub(super) news: Receiver<News>,
+    pub(super) news: Receiver<AgentEvent>,
     pub(super) routes: &'a Routes,
     /// Held while measuring: two measurements at once would share the bandwidth.
     pub(super) turn: &'a Mutex<()>,
     pub(super) state: &'a (dyn Fn(&str) + Sync),
 }
 
-impl Course<'_> {
+impl HostExamination<'_> {
     /// Examines the host, as many steps as succeed.
     pub(super) fn run(self) -> HostReport {
         let mut report = HostReport {
@@ -64,7 +64,7 @@ impl Course<'_> {
         report
     }
 
-    fn look(&self, report: &mut HostReport) -> Result<(), Complaint> {
+    fn look(&self, report: &mut HostReport) -> Result<(), Finding> {
         match &self.server.launcher {
             LauncherKind::Session { name } => {
                 (self.state)("dials its socket");
@@ -89,12 +89,12 @@ impl Course<'_> {
         report.name = names::look_up(&self.server.launcher, self.host)?;
         let (admitted, start) = self.start()?;
         report.start = Some(start);
-        let mut line = Line::new(admitted.transport);
+        let mut line = AgentConnection::new(admitted.transport);
         let lost = |point| {
             move |error: LineError| {
                 let advice =
                     "try again; if it stays, what runs there may end processes of this user";
-                Complaint::fault(point, error.to_string(), advice)
+                Finding::fault(point, error.to_string(), advice)
             }
         };
         self.join(&mut line)?;
@@ -123,8 +123,8 @@ impl Course<'_> {
     }
 
     /// Starts an agent and waits for its connection.
-    fn start(&self) -> Result<(Admitted, Start), Complaint> {
-        let fault = |what: String, advice: &str| Complaint::fault(Point::Agent, what, advice);
+    fn start(&self) -> Result<(Admitted, Start), Finding> {
+        let fault = |what: String, advice: &str| Finding::fault(Point::Agent, what, advice);
         let begin = Instant::now();
         self.routes.start(self.agent, self.server, self.host).map_err(|error| {
             let advice = "see `ports` in grid.toml, and how many files this process may have open";
@@ -147,24 +147,24 @@ impl Course<'_> {
                 ));
             };
             match news {
-                News::Admitted(admitted) => {
+                AgentEvent::Admitted(admitted) => {
                     start.seconds = begin.elapsed().as_secs_f64();
                     start.from = admitted.from.to_string();
                     return Ok((admitted, start));
                 }
-                News::Launcher(Event::State(state)) => {
+                AgentEvent::Launcher(Event::State(state)) => {
                     start.copied |= state == gridrpc_launch::COPIES;
                     (self.state)(&state);
                     last = state;
                 }
-                News::Launcher(Event::EndsIn(_)) => {}
-                News::Launcher(Event::Said(line)) => {
+                AgentEvent::Launcher(Event::EndsIn(_)) => {}
+                AgentEvent::Launcher(Event::Said(line)) => {
                     if said.len() == KEPT {
                         said.pop_front();
                     }
                     said.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
                 }
-                News::Launcher(Event::Failed(why)) => {
+                AgentEvent::Launcher(Event::Failed(why)) => {
                     // gridrpc's own launchers include the remedy.
                     let advice = match self.server.launcher {
                         LauncherKind::Program { .. } => {
@@ -175,7 +175,7 @@ impl Course<'_> {
                     };
                     return Err(fault(format!("{why}{}", lines(&said)), advice));
                 }
-                News::Launcher(Event::Ended(how)) => {
+                AgentEvent::Launcher(Event::Ended(how)) => {
                     // The output of an agent that cannot reach its client includes the remedy.
                     let advice = match said.is_empty() {
                         true => "see by hand that the program can run there: `gridrpc --version`",
@@ -188,23 +188,23 @@ impl Course<'_> {
         }
     }
 
-    fn join(&self, line: &mut Line) -> Result<(), Complaint> {
-        let (understood, program) = hear_join(line).map_err(|error| {
+    fn join(&self, line: &mut AgentConnection) -> Result<(), Finding> {
+        let (understood, program) = read_join(line).map_err(|error| {
             let advice =
                 "see that `program` in grid.toml is this version of gridrpc, or leave it out";
-            Complaint::fault(Point::Agent, error.to_string(), advice)
+            Finding::fault(Point::Agent, error.to_string(), advice)
         })?;
         if understood {
             return Ok(());
         }
-        Err(Complaint::fault(
+        Err(Finding::fault(
             Point::Version,
             format!("gridrpc {program} there does not understand {}", env!("CARGO_PKG_VERSION")),
             "leave `program` in grid.toml out to have this machine's copied there, or install the same",
         ))
     }
 
-    fn examine(&self, line: &mut Line) -> Result<HostFindings, LineError> {
+    fn examine(&self, line: &mut AgentConnection) -> Result<HostFindings, LineError> {
         let environment = self.environment();
         let examine = Examine {
             python: self.python.unwrap_or_default(),
@@ -228,7 +228,7 @@ impl Course<'_> {
     }
 
     /// Starts workers as a grid would: Python workers if they are requested and Python works.
-    fn serve(&self, line: &mut Line, report: &HostReport) -> Result<Workers, Complaint> {
+    fn serve(&self, line: &mut AgentConnection, report: &HostReport) -> Result<Workers, Finding> {
         let python = report.there.as_ref().and_then(|there| there.python.as_ref());
         let python = python.filter(|python| python.gridrpc.is_some() && python.fault.is_none());
         let environment = self.environment();
@@ -248,9 +248,9 @@ impl Course<'_> {
         }
         let begin = Instant::now();
         let mut workers = Workers { python: python.is_some(), ..Workers::default() };
-        let patience = self.server.start_timeout;
+        let timeout = self.server.start_timeout;
         let ended = line.send(&Message::Serve(serve), VecDeque::new()).and_then(|()| {
-            line.wait(patience, |message| match message {
+            line.wait(timeout, |message| match message {
                 Message::Workers { ready, wanted } => {
                     (workers.ready, workers.wanted) = (*ready, *wanted);
                     (self.state)(&format!("has {ready} of {wanted} workers"));
@@ -265,17 +265,17 @@ impl Course<'_> {
         let advice = "see what the worker has written, and the limits of that host";
         match ended {
             Ok(Ok(())) => Ok(workers),
-            Ok(Err(why)) => Err(Complaint::fault(
+            Ok(Err(why)) => Err(Finding::fault(
                 Point::Workers,
                 format!("workers cannot be started there: {why}"),
                 advice,
             )),
-            Err(LineError::Silent(_)) => Err(Complaint::fault(
+            Err(LineError::Silent(_)) => Err(Finding::fault(
                 Point::Workers,
-                format!("{ready} of {wanted} workers have answered in {:.0?}", patience),
+                format!("{ready} of {wanted} workers have answered in {:.0?}", timeout),
                 "give them longer by `start_timeout` in grid.toml, or ask for fewer by `workers`",
             )),
-            Err(error) => Err(Complaint::fault(Point::Workers, error.to_string(), advice)),
+            Err(error) => Err(Finding::fault(Point::Workers, error.to_string(), advice)),
         }
     }
 }
@@ -294,7 +294,7 @@ fn why(loss: &HostLoss<'_>) -> String {
 }
 
 /// Waits until an agent identifies itself. Returns whether it has this message format, and its version.
-fn hear_join(line: &mut Line) -> Result<(bool, String), LineError> {
+fn read_join(line: &mut AgentConnection) -> Result<(bool, String), LineError> {
     line.wait(JOINING, |message| match message {
         Message::Join(join) => {
             let understood = (join.min_version..=join.max_version).contains(&VERSION);
@@ -305,9 +305,9 @@ fn hear_join(line: &mut Line) -> Result<(bool, String), LineError> {
 }
 
 /// Dials a session, and says where its workers are examined.
-fn look_at_session(name: &str) -> Result<Complaint, Complaint> {
+fn look_at_session(name: &str) -> Result<Finding, Finding> {
     let transport = dial_session(name, DIALLING)
-        .map_err(|why| Complaint::fault(Point::Agent, why, String::new()))?;
+        .map_err(|why| Finding::fault(Point::Agent, why, String::new()))?;
     let show = format!("`gridrpc session show {name}`");
     let restart =
         format!("end it by `gridrpc session stop {name}`, and start it with this version");
@@ -315,10 +315,10 @@ fn look_at_session(name: &str) -> Result<Complaint, Complaint> {
 }
 
 /// Dials a server, and says where its workers are examined.
-fn look_at_server(server: &ServerAccess) -> Result<Complaint, Complaint> {
+fn look_at_server(server: &ServerAccess) -> Result<Finding, Finding> {
     let dialled = ServerAccess { timeout: server.timeout.min(JOINING), ..server.clone() }.dial();
-    let transport = dialled
-        .map_err(|error| Complaint::fault(Point::Agent, error.to_string(), String::new()))?;
+    let transport =
+        dialled.map_err(|error| Finding::fault(Point::Agent, error.to_string(), String::new()))?;
     let update = "install the server's version, or ask its operators for an update".to_owned();
     let name = format!("server `{}`", server.address);
     look_at_daemon(transport, &name, "`gridrpc server status` there", update)
@@ -330,9 +330,9 @@ fn look_at_daemon(
     name: &str,
     show: &str,
     update: String,
-) -> Result<Complaint, Complaint> {
-    let mut line = Line::new(transport);
-    let (understood, program) = hear_join(&mut line).map_err(|error| {
+) -> Result<Finding, Finding> {
+    let mut line = AgentConnection::new(transport);
+    let (understood, program) = read_join(&mut line).map_err(|error| {
         let what = match error {
             LineError::Silent(time) => {
                 format!("{name} has not answered in {time:.0?}")
@@ -340,12 +340,12 @@ fn look_at_daemon(
             LineError::Gone => format!("{name} closes connections"),
             LineError::Link(error) => format!("{name}: {error}"),
         };
-        Complaint::fault(Point::Agent, what, format!("see {show}"))
+        Finding::fault(Point::Agent, what, format!("see {show}"))
     })?;
     // If this fails, the daemon sees the end of the connection.
     let _ = line.send(&Message::Goodbye, VecDeque::new());
     if !understood {
-        return Err(Complaint::fault(
+        return Err(Finding::fault(
             Point::Version,
             format!(
                 "{name} runs gridrpc {program}, which does not understand {}",
@@ -354,7 +354,7 @@ fn look_at_daemon(
             update,
         ));
     }
-    Ok(Complaint::note(
+    Ok(Finding::note(
         Point::Agent,
         format!("{name} is reached, and answers"),
         format!("{show} examines its process and workers"),

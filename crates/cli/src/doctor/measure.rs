@@ -8,7 +8,7 @@ use gridrpc_agent::inspect::load::Load;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::Message;
 
-use super::connection::{Line, LineError};
+use super::connection::{AgentConnection, LineError};
 use super::report::Measured;
 
 /// Limits on the number of pings and on their duration.
@@ -23,7 +23,7 @@ const ENOUGH: Duration = Duration::from_millis(200);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Measures the connection to an agent. `there`: its host's clocks at one moment.
-pub(super) fn measure(line: &mut Line, there: Clocks) -> Result<Measured, LineError> {
+pub(super) fn measure(line: &mut AgentConnection, there: Clocks) -> Result<Measured, LineError> {
     let pings = ping(line)?;
     let mut load = Load::new();
     let nearest = Duration::from_nanos(pings.shortest);
@@ -42,7 +42,7 @@ pub(super) fn measure(line: &mut Line, there: Clocks) -> Result<Measured, LineEr
         answered(line, number)?;
         Ok(begin.elapsed())
     })?;
-    let (clock_offset, clock_uncertainty) = ahead(&pings, there, Clocks::now());
+    let (clock_offset, clock_uncertainty) = clock_offset(&pings, there, Clocks::now());
     Ok(Measured {
         round_trip_min: pings.shortest as f64 / 1e9,
         round_trip_median: pings.median as f64 / 1e9,
@@ -53,7 +53,7 @@ pub(super) fn measure(line: &mut Line, there: Clocks) -> Result<Measured, LineEr
     })
 }
 
-fn answered(line: &mut Line, number: u64) -> Result<(), LineError> {
+fn answered(line: &mut AgentConnection, number: u64) -> Result<(), LineError> {
     line.wait(HANDSHAKE_TIMEOUT, |message| match message {
         Message::Echoed { number: named, .. } if *named == number => Some(()),
         _ => None,
@@ -86,18 +86,18 @@ struct Pings {
     offset: i128,
 }
 
-fn ping(line: &mut Line) -> Result<Pings, LineError> {
+fn ping(line: &mut AgentConnection) -> Result<Pings, LineError> {
     let begin = Instant::now();
     let mut all = Vec::new();
     for number in 1..=PINGS {
-        let asked = monotonic_ns();
+        let sent = monotonic_ns();
         line.send(&Message::Ping { number }, VecDeque::new())?;
         let clock = line.wait(HANDSHAKE_TIMEOUT, |message| match message {
             Message::Pong { number: named, clock } if *named == number => Some(*clock),
             _ => None,
         })?;
-        let heard = monotonic_ns();
-        all.push((heard - asked, i128::from(clock) - i128::from(asked.midpoint(heard))));
+        let received = monotonic_ns();
+        all.push((received - sent, i128::from(clock) - i128::from(sent.midpoint(received))));
         if begin.elapsed() > PINGING {
             break;
         }
@@ -107,7 +107,7 @@ fn ping(line: &mut Line) -> Result<Pings, LineError> {
 }
 
 /// How far the other host's clock is ahead of this one's, and the uncertainty, seconds.
-fn ahead(pings: &Pings, there: Clocks, here: Clocks) -> (f64, f64) {
+fn clock_offset(pings: &Pings, there: Clocks, here: Clocks) -> (f64, f64) {
     // Difference between a host's wall clock and its monotonic clock.
     let since = |clocks: Clocks| i128::from(clocks.real) - i128::from(clocks.monotonic);
     let offset = pings.offset + since(there) - since(here);
@@ -124,7 +124,7 @@ mod tests {
         let here = Clocks { monotonic: 900_000_000_000, real: 1_700_000_000_000_000_000 };
         // 400 s after boot, the host's wall clock is 2 s ahead.
         let there = Clocks { monotonic: 400_000_000_000, real: 1_700_000_002_000_000_000 };
-        assert_eq!(ahead(&pings, there, here), (2.0, 0.001));
+        assert_eq!(clock_offset(&pings, there, here), (2.0, 0.001));
     }
 
     #[test]

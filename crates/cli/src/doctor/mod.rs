@@ -19,14 +19,14 @@ use std::thread;
 use gridrpc_agent::inspect::probe;
 use gridrpc_config::HostGroup;
 
-use host::Course;
+use host::HostExamination;
 use routes::Routes;
 
-pub use report::{Complaint, HostReport, Measured, Point, Weight, Workers};
+pub use report::{Finding, FindingLevel, HostReport, Measured, Point, Workers};
 
 /// The hosts to examine.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ExaminedHosts {
     /// The host groups; their names are unique.
     pub servers: Vec<HostGroup>,
     /// This machine's `gridrpc`, which is copied to hosts.
@@ -45,7 +45,7 @@ pub trait Watch: Sync {
 
 /// Number of hosts.
 #[must_use]
-pub fn count(wanted: &Wanted) -> usize {
+pub fn count(wanted: &ExaminedHosts) -> usize {
     wanted.servers.iter().map(|server| server.hosts.len()).sum()
 }
 
@@ -54,7 +54,7 @@ const STACK: usize = 512 << 10;
 
 /// Examines all hosts in parallel. Reports follow the order of groups and hosts.
 #[must_use]
-pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
+pub fn examine(wanted: &ExaminedHosts, watch: &dyn Watch) -> Vec<HostReport> {
     let routes = Routes::new(wanted.program.clone());
     let turn = Mutex::new(());
     let hosts = wanted.servers.iter().flat_map(|server| {
@@ -79,7 +79,7 @@ pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
                 let is_here = server.launcher.shares_files();
                 let python =
                     server.python.as_deref().unwrap_or(if is_here { here } else { "python3" });
-                let course = Course {
+                let course = HostExamination {
                     server,
                     host: &host.name,
                     workers: host.workers.unwrap_or(server.workers),
@@ -99,7 +99,7 @@ pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
                 Box::new(HostReport {
                     server: server.name.clone(),
                     host: host.name.clone(),
-                    complaints: vec![Complaint::fault(
+                    complaints: vec![Finding::fault(
                         Point::Agent,
                         format!("this machine has no thread for it: {error}"),
                         "look at fewer hosts at once, by `--server`",

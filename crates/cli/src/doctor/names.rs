@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use gridrpc_config::{LauncherKind, ServerAddress};
 
-use super::report::{Complaint, Name, Point};
+use super::report::{Finding, Name, Point};
 
 /// Looks a host up as its launcher does. None if only the launcher can resolve the name.
 ///
 /// # Errors
 /// When the launcher cannot resolve it either.
-pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name>, Complaint> {
+pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name>, Finding> {
     match launcher {
         // Names are only labels here.
         LauncherKind::Local { .. }
@@ -23,7 +23,7 @@ pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name
                 Ok(addresses) => {
                     Ok(Some(Name { host: name.clone(), addresses, through: String::new() }))
                 }
-                Err(why) => Err(Complaint::fault(
+                Err(why) => Err(Finding::fault(
                     Point::Name,
                     format!("no address is known here for `{name}`: {why}"),
                     "see how it is written in `server` or in the URL".to_owned(),
@@ -47,12 +47,12 @@ pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name
     }
 }
 
-fn unknown(host: &str, name: &str, why: &str) -> Complaint {
+fn unknown(host: &str, name: &str, why: &str) -> Finding {
     let called = match host.rsplit_once('@').map_or(host, |(_, host)| host) == name {
         true => String::new(),
         false => format!(", which ssh's configuration calls `{name}`,"),
     };
-    Complaint::fault(
+    Finding::fault(
         Point::Name,
         format!("no address is known here for `{host}`{called}: {why}"),
         format!(
@@ -84,11 +84,11 @@ fn configuration(command: &[String], host: &str) -> Option<Name> {
     let mut ssh = Command::new(program);
     ssh.args(options).args(["-G", host]).stdin(Stdio::null());
     let ran = ssh.output().ok().filter(|ran| ran.status.success())?;
-    understand(&String::from_utf8_lossy(&ran.stdout))
+    parse_name(&String::from_utf8_lossy(&ran.stdout))
 }
 
 /// Parses the output of `ssh -G`.
-fn understand(text: &str) -> Option<Name> {
+fn parse_name(text: &str) -> Option<Name> {
     let value = |key: &str| {
         let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
         found.filter(|value| *value != "none").map(str::to_owned)
@@ -107,11 +107,11 @@ mod tests {
 
     #[test]
     fn what_ssh_makes_of_a_name() {
-        let name = understand("user ann\nhostname 10.0.0.7\nport 22\nproxyjump none\n").unwrap();
+        let name = parse_name("user ann\nhostname 10.0.0.7\nport 22\nproxyjump none\n").unwrap();
         assert_eq!((name.host.as_str(), name.through.as_str()), ("10.0.0.7", ""));
-        let name = understand("hostname gpu\nproxyjump ann@gate\n").unwrap();
+        let name = parse_name("hostname gpu\nproxyjump ann@gate\n").unwrap();
         assert_eq!((name.host.as_str(), name.through.as_str()), ("gpu", "ann@gate"));
-        assert_eq!(understand("usage: something else"), None);
+        assert_eq!(parse_name("usage: something else"), None);
     }
 
     #[test]
@@ -123,12 +123,16 @@ mod tests {
 
     #[test]
     fn a_name_that_nobody_knows_is_reported_as_it_is_written() {
-        let told = unknown("ann@node1", "node1", "Name or service not known");
+        let finding = unknown("ann@node1", "node1", "Name or service not known");
         assert_eq!(
-            told.what,
+            finding.what,
             "no address is known here for `ann@node1`: Name or service not known"
         );
-        let told = unknown("n1", "node1.hpc", "x");
-        assert!(told.what.contains("which ssh's configuration calls `node1.hpc`"), "{}", told.what);
+        let finding = unknown("n1", "node1.hpc", "x");
+        assert!(
+            finding.what.contains("which ssh's configuration calls `node1.hpc`"),
+            "{}",
+            finding.what
+        );
     }
 }

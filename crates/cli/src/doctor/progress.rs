@@ -21,11 +21,11 @@ pub(super) struct Progress {
     /// Whether to print results as they arrive.
     found: bool,
     details: bool,
-    now: Mutex<Now>,
+    now: Mutex<ProgressState>,
 }
 
 #[derive(Debug, Default)]
-struct Now {
+struct ProgressState {
     done: usize,
     /// The current step of each host, by number.
     states: Vec<(usize, String)>,
@@ -39,7 +39,7 @@ impl Progress {
         Progress { hosts, live, steps, found: !json, details, now: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    fn show(&self, now: &Now) {
+    fn show(&self, now: &ProgressState) {
         if !self.live {
             return;
         }

@@ -21,7 +21,7 @@ pub struct HostReport {
     /// Its workers.
     pub workers: Option<Workers>,
     /// Problems and notes.
-    pub complaints: Vec<Complaint>,
+    pub complaints: Vec<Finding>,
 }
 
 /// A host's resolved name.
@@ -82,11 +82,11 @@ pub struct Workers {
 
 /// A problem or note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Complaint {
+pub struct Finding {
     /// Its subject.
     pub point: Point,
     /// Its severity.
-    pub weight: Weight,
+    pub weight: FindingLevel,
     /// The problem.
     pub what: String,
     /// The remedy.
@@ -96,7 +96,7 @@ pub struct Complaint {
 /// Severity of a complaint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Weight {
+pub enum FindingLevel {
     /// Grids work with it.
     Note,
     /// Grids do not work with it.
@@ -159,21 +159,21 @@ impl Serialize for Point {
     }
 }
 
-impl Complaint {
+impl Finding {
     pub(super) fn fault(
         point: Point,
         what: impl Into<String>,
         advice: impl Into<String>,
-    ) -> Complaint {
-        Complaint { point, weight: Weight::Fault, what: what.into(), advice: advice.into() }
+    ) -> Finding {
+        Finding { point, weight: FindingLevel::Fault, what: what.into(), advice: advice.into() }
     }
 
     pub(super) fn note(
         point: Point,
         what: impl Into<String>,
         advice: impl Into<String>,
-    ) -> Complaint {
-        Complaint { point, weight: Weight::Note, what: what.into(), advice: advice.into() }
+    ) -> Finding {
+        Finding { point, weight: FindingLevel::Note, what: what.into(), advice: advice.into() }
     }
 }
 
@@ -181,7 +181,7 @@ impl HostReport {
     /// Whether grids work with this host.
     #[must_use]
     pub fn is_well(&self) -> bool {
-        self.complaints.iter().all(|complaint| complaint.weight == Weight::Note)
+        self.complaints.iter().all(|complaint| complaint.weight == FindingLevel::Note)
     }
 
     /// `server/host`, or just one of them if they are the same.

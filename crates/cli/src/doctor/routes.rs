@@ -14,7 +14,7 @@ use gridrpc_sys::lock;
 use gridrpc_transport::listener::Admitted;
 
 /// An event of an agent.
-pub(super) enum News {
+pub(super) enum AgentEvent {
     /// From its launcher.
     Launcher(Event),
     /// It has connected.
@@ -22,11 +22,11 @@ pub(super) enum News {
 }
 
 /// Receivers of each agent's events.
-type NewsReaders = Mutex<HashMap<u32, Sender<News>>>;
+type EventReceivers = Mutex<HashMap<u32, Sender<AgentEvent>>>;
 
 /// The listeners and the launchers.
 pub(super) struct Routes {
-    readers: Arc<NewsReaders>,
+    readers: Arc<EventReceivers>,
     listeners: Mutex<Listeners>,
     launchers: Mutex<HashMap<String, Box<dyn Launcher>>>,
     /// The addresses in each agent's ticket.
@@ -34,7 +34,7 @@ pub(super) struct Routes {
     program: PathBuf,
 }
 
-fn tell(readers: &NewsReaders, agent: u32, news: News) {
+fn forward(readers: &EventReceivers, agent: u32, news: AgentEvent) {
     if let Some(listener) = lock(readers).get(&agent) {
         // A receiver that has finished is ignored.
         let _ = listener.send(news);
@@ -44,10 +44,10 @@ fn tell(readers: &NewsReaders, agent: u32, news: News) {
 impl Routes {
     /// `program`: this machine's `gridrpc`, which is copied to hosts.
     pub(super) fn new(program: PathBuf) -> Routes {
-        let readers = Arc::<NewsReaders>::default();
+        let readers = Arc::<EventReceivers>::default();
         let admits = Arc::clone(&readers);
         let listeners = Listeners::new(move |admitted: Admitted| {
-            tell(&admits, admitted.agent, News::Admitted(admitted));
+            forward(&admits, admitted.agent, AgentEvent::Admitted(admitted));
         });
         Routes {
             readers,
@@ -59,7 +59,7 @@ impl Routes {
     }
 
     /// Registers the receiver of an agent's events.
-    pub(super) fn listen(&self, agent: u32, listener: Sender<News>) {
+    pub(super) fn listen(&self, agent: u32, listener: Sender<AgentEvent>) {
         lock(&self.readers).insert(agent, listener);
     }
 
@@ -73,7 +73,7 @@ impl Routes {
             Entry::Vacant(place) => {
                 let readers = Arc::clone(&self.readers);
                 let report = Report(Arc::new(move |agent, event| {
-                    tell(&readers, agent, News::Launcher(event));
+                    forward(&readers, agent, AgentEvent::Launcher(event));
                 }));
                 let launcher = gridrpc_launch::open(server, &self.program, report);
                 place.insert(launcher.ok_or(io::ErrorKind::Unsupported)?)

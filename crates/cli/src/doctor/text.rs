@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use gridrpc_agent::inspect::{HostFindings, Python};
 
-use crate::doctor::{Complaint, HostReport, Measured, Weight, Workers};
+use crate::doctor::{Finding, FindingLevel, HostReport, Measured, Workers};
 
 /// Indentation of a host's entries, and the width of their names.
 const INDENT: usize = 2;
@@ -53,16 +53,20 @@ pub(super) fn details(report: &HostReport) -> String {
     if let Some(workers) = &report.workers {
         point("workers", started(workers));
     }
-    text + &told(report)
+    text + &render_findings(report)
 }
 
 /// Problems and notes of a host; empty if there are none.
 pub(super) fn complaints(report: &HostReport) -> String {
-    if report.complaints.is_empty() { String::new() } else { heading(report) + &told(report) }
+    if report.complaints.is_empty() {
+        String::new()
+    } else {
+        heading(report) + &render_findings(report)
+    }
 }
 
 fn heading(report: &HostReport) -> String {
-    let faults = report.complaints.iter().filter(|one| one.weight == Weight::Fault).count();
+    let faults = report.complaints.iter().filter(|one| one.weight == FindingLevel::Fault).count();
     let how = match faults {
         0 => "is well".to_owned(),
         1 => "has a fault".to_owned(),
@@ -124,12 +128,12 @@ fn started(workers: &Workers) -> String {
     format!("{} {kind}, after {}", workers.ready, seconds(workers.seconds))
 }
 
-fn told(report: &HostReport) -> String {
-    let line = |complaint: &Complaint| {
-        let Complaint { point, weight, what, advice } = complaint;
+fn render_findings(report: &HostReport) -> String {
+    let line = |complaint: &Finding| {
+        let Finding { point, weight, what, advice } = complaint;
         let weight = match weight {
-            Weight::Note => "note",
-            Weight::Fault => "FAULT",
+            FindingLevel::Note => "note",
+            FindingLevel::Fault => "FAULT",
         };
         let point = point.name();
         let mut text = below(&format!("{weight}, {point}: {what}"));
@@ -182,7 +186,7 @@ fn row(report: &HostReport) -> [String; 8] {
         points.dedup();
         points.join(", ")
     };
-    let state = match (points(Weight::Fault), points(Weight::Note)) {
+    let state = match (points(FindingLevel::Fault), points(FindingLevel::Note)) {
         (faults, _) if !faults.is_empty() => faults,
         (_, notes) if !notes.is_empty() => format!("well (note: {notes})"),
         _ => "well".to_owned(),
@@ -257,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_table_names_what_is_wrong() {
-        let complaint = |point, weight| Complaint {
+        let complaint = |point, weight| Finding {
             point,
             weight,
             what: "it is\nwrong".into(),
@@ -265,20 +269,20 @@ mod tests {
         };
         let mut well = HostReport { host: "a".into(), server: "a".into(), ..HostReport::default() };
         well.start = Some(Start { seconds: 0.5, ..Start::default() });
-        well.complaints.push(complaint(Point::Clock, Weight::Note));
+        well.complaints.push(complaint(Point::Clock, FindingLevel::Note));
         let mut ill = HostReport { host: "node".into(), server: "lab".into(), ..well.clone() };
-        ill.complaints.push(complaint(Point::Python, Weight::Fault));
+        ill.complaints.push(complaint(Point::Python, FindingLevel::Fault));
         let table = summary(&[well, ill.clone()]);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[2].starts_with("a         well (note: clock)  500 ms  -"), "{table}");
         assert!(lines[3].starts_with("lab/node  python              500 ms"), "{table}");
         assert_eq!(lines[5], "1 of 2 hosts are not well: see above");
-        let told = complaints(&ill);
+        let render_findings = complaints(&ill);
         assert!(
-            told.starts_with(
+            render_findings.starts_with(
                 "lab/node has a fault\n  note, clock: it is\n    wrong\n  -> do this\n"
             )
         );
-        assert!(told.contains("  FAULT, python: it is\n"), "{told}");
+        assert!(render_findings.contains("  FAULT, python: it is\n"), "{render_findings}");
     }
 }

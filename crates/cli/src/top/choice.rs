@@ -6,7 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use gridrpc_client::live::Stats;
-use gridrpc_client::live::place::{self, Place};
+use gridrpc_client::live::place::{self, StatsAddress};
 use nix::unistd::{Uid, User, geteuid};
 use thiserror::Error;
 
@@ -14,24 +14,24 @@ use crate::top::formats;
 
 /// A process, and optionally one of its grids.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct GridSelector {
     pid: u32,
     grid: Option<u32>,
 }
 
-impl FromStr for Wanted {
+impl FromStr for GridSelector {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Wanted, String> {
+    fn from_str(text: &str) -> Result<GridSelector, String> {
         let (pid, grid) = text.split_once('.').map_or((text, None), |(pid, n)| (pid, Some(n)));
         let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
         let wrong = || "give the number of a process, such as 4711 or 4711.2".to_owned();
         let grid = grid.map(|grid| number(grid).ok_or_else(wrong)).transpose()?;
-        Ok(Wanted { pid: number(pid).ok_or_else(wrong)?, grid })
+        Ok(GridSelector { pid: number(pid).ok_or_else(wrong)?, grid })
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for GridSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.pid)?;
         self.grid.map_or(Ok(()), |grid| write!(f, ".{grid}"))
@@ -59,7 +59,7 @@ pub enum ChoiceError {
 }
 
 /// The grid's name on the command line.
-pub(super) fn called(place: &Place) -> String {
+pub(super) fn called(place: &StatsAddress) -> String {
     match place.grid {
         1 => place.pid.to_string(),
         grid => format!("{}.{grid}", place.pid),
@@ -67,9 +67,9 @@ pub(super) fn called(place: &Place) -> String {
 }
 
 /// Whether a grid is selected; without a selection, all grids of this user are.
-pub(super) fn is_meant(place: &Place, wanted: Option<&Wanted>) -> bool {
+pub(super) fn is_meant(place: &StatsAddress, wanted: Option<&GridSelector>) -> bool {
     match wanted {
-        Some(Wanted { pid, grid }) => {
+        Some(GridSelector { pid, grid }) => {
             place.pid == *pid && grid.is_none_or(|grid| place.grid == grid)
         }
         None => place.user == geteuid().as_raw(),
@@ -81,15 +81,15 @@ pub(super) fn is_meant(place: &Place, wanted: Option<&Wanted>) -> bool {
 /// # Errors
 /// When the selection does not match exactly one.
 pub(super) fn one(
-    wanted: Option<&Wanted>,
-    all: &io::Result<Vec<Place>>,
-) -> Result<Place, ChoiceError> {
+    wanted: Option<&GridSelector>,
+    all: &io::Result<Vec<StatsAddress>>,
+) -> Result<StatsAddress, ChoiceError> {
     let all = all.as_ref().map_err(|error| ChoiceError::NoList(error.to_string()))?;
     // Any user can listen under any name.
     let meant = all.iter().filter(|place| is_meant(place, wanted) && !place.is_impostor());
     let me = geteuid();
-    let can_look = |place: &&Place| me.is_root() || place.user == me.as_raw();
-    let (meant, of_others): (Vec<&Place>, Vec<&Place>) = meant.partition(can_look);
+    let can_look = |place: &&StatsAddress| me.is_root() || place.user == me.as_raw();
+    let (meant, of_others): (Vec<&StatsAddress>, Vec<&StatsAddress>) = meant.partition(can_look);
     if let ([], [other, ..]) = (&meant[..], &of_others[..]) {
         return Err(ChoiceError::NotYours(called(other), user(other.user)));
     }
@@ -106,8 +106,8 @@ pub(super) fn one(
 }
 
 /// One line per grid.
-fn listed(places: &[&Place]) -> String {
-    let line = |place: &&Place| {
+fn listed(places: &[&StatsAddress]) -> String {
+    let line = |place: &&StatsAddress| {
         let known = match place.look() {
             Ok(stats) => format!(
                 "{} of {} workers busy, {}, {}",
@@ -129,7 +129,7 @@ fn user(number: u32) -> String {
 }
 
 /// Statistics of the selected grids that answer.
-pub(super) fn all_told(wanted: Option<&Wanted>) -> Vec<Stats> {
+pub(super) fn all_stats(wanted: Option<&GridSelector>) -> Vec<Stats> {
     let places = place::all().unwrap_or_default();
     let mine = places.iter().filter(|place| is_meant(place, wanted));
     mine.filter_map(|place| place.look().ok()).collect()
@@ -139,16 +139,16 @@ pub(super) fn all_told(wanted: Option<&Wanted>) -> Vec<Stats> {
 mod tests {
     use super::*;
 
-    fn place(user: u32, pid: u32, grid: u32) -> Place {
-        Place { user, pid, grid }
+    fn place(user: u32, pid: u32, grid: u32) -> StatsAddress {
+        StatsAddress { user, pid, grid }
     }
 
     #[test]
     fn processes_and_their_grids_are_named_by_numbers() {
-        assert_eq!("4711".parse(), Ok(Wanted { pid: 4711, grid: None }));
-        assert_eq!("4711.2".parse(), Ok(Wanted { pid: 4711, grid: Some(2) }));
+        assert_eq!("4711".parse(), Ok(GridSelector { pid: 4711, grid: None }));
+        assert_eq!("4711.2".parse(), Ok(GridSelector { pid: 4711, grid: Some(2) }));
         for wrong in ["", "0", "x", "1.", "1.0", "1.2.3", "-1"] {
-            assert!(wrong.parse::<Wanted>().is_err(), "{wrong}");
+            assert!(wrong.parse::<GridSelector>().is_err(), "{wrong}");
         }
     }
 

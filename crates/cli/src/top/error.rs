@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use gridrpc_client::live::place::LookError;
+use gridrpc_client::live::place::SnapshotError;
 use thiserror::Error;
 
 use super::choice::ChoiceError;
@@ -17,7 +17,7 @@ pub enum TopError {
     Choice(#[from] ChoiceError),
     /// The grid does not report statistics.
     #[error("the grid of process {0}: {1}")]
-    Look(String, LookError),
+    Look(String, SnapshotError),
     /// The server does not answer.
     #[error(transparent)]
     Control(#[from] CommandError),

@@ -48,7 +48,7 @@ pub(super) fn clock(seconds: f64) -> String {
     }
 }
 
-/// Formats a number in the largest unit in which it is at least 1, with three digits.
+/// Formats a number with three digits, in the largest unit that leaves it at least 1.
 fn scaled(number: f64, units: &[(&str, f64)]) -> String {
     let fits = |(_, size): &&(&str, f64)| number >= 0.9995 * size;
     let (unit, size) = units.iter().rev().find(fits).unwrap_or(&units[0]);

@@ -1,8 +1,8 @@
 //! Statistics of a grid.
 
-use gridrpc_client::live::place::{self, LookError, Place};
+use gridrpc_client::live::place::{self, SnapshotError, StatsAddress};
 
-use super::choice::{self, Wanted};
+use super::choice::{self, GridSelector};
 use super::error::TopError;
 use super::rates::Rates;
 use super::text;
@@ -11,7 +11,7 @@ use super::view::{Refreshed, View};
 /// A grid that runs.
 #[derive(Debug)]
 pub(super) struct GridView {
-    place: Place,
+    place: StatsAddress,
     /// Its name on the command line.
     called: String,
     rates: Rates,
@@ -19,7 +19,7 @@ pub(super) struct GridView {
 
 impl GridView {
     /// The selected grid.
-    pub(super) fn open(wanted: Option<&Wanted>) -> Result<GridView, TopError> {
+    pub(super) fn open(wanted: Option<&GridSelector>) -> Result<GridView, TopError> {
         let place = choice::one(wanted, &place::all())?;
         let called = choice::called(&place);
         match place.look() {
@@ -52,9 +52,9 @@ impl View for GridView {
                 self.rates.note(stats);
                 Ok(Refreshed::New)
             }
-            Err(LookError::Gone) => Ok(Refreshed::Gone),
+            Err(SnapshotError::Gone) => Ok(Refreshed::Gone),
             // The grid resumes when its process does.
-            Err(LookError::Late) => Ok(Refreshed::Late),
+            Err(SnapshotError::Late) => Ok(Refreshed::Late),
             Err(error) => Err(TopError::Look(self.called.clone(), error)),
         }
     }

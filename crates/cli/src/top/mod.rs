@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use choice::Wanted;
+use choice::GridSelector;
 use error::{TopError, print};
 use grid_view::GridView;
 use screen::Screen;
@@ -28,12 +28,12 @@ use view::{Refreshed, View};
 /// Interval between updates.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What is to be shown, and how.
+/// Content and form of the display.
 #[derive(Debug, Args)]
 pub struct Options {
     /// The process whose grid to show, such as 4711, or 4711.2 for its second grid [default: the only grid that runs]
     #[arg(value_name = "PID")]
-    wanted: Option<Wanted>,
+    wanted: Option<GridSelector>,
     /// Show the grid once, with averages since it was opened, and end
     #[arg(long)]
     once: bool,
@@ -97,13 +97,13 @@ fn show(options: &Options) -> Result<(), TopError> {
             let left = next.saturating_duration_since(Instant::now());
             let quits = screen.as_ref().is_some_and(Screen::has_keys);
             match signals.wait(left, quits).map_err(|error| TopError::System("waiting", error))? {
-                signals::Heard::Nothing => {}
-                signals::Heard::Resized => {
+                signals::TerminalEvent::Nothing => {}
+                signals::TerminalEvent::Resized => {
                     if let Some(screen) = &mut screen {
                         screen.show(&*view)?;
                     }
                 }
-                signals::Heard::End => return Ok(()),
+                signals::TerminalEvent::End => return Ok(()),
             }
             if left.is_zero() {
                 break;

@@ -74,7 +74,7 @@ impl ServerView {
     }
 
     /// Rows of users or functions, the busiest first. `more`: two further columns.
-    fn rows(&self, kind: &str, wide: usize, more: impl Fn(&Value) -> String) -> Vec<String> {
+    fn rows(&self, kind: &str, width: usize, more: impl Fn(&Value) -> String) -> Vec<String> {
         let empty = serde_json::Map::new();
         let all = self.now[kind].as_object().unwrap_or(&empty);
         let mut rows: Vec<(f64, String)> = all
@@ -83,8 +83,8 @@ impl ServerView {
                 let workers = self.per_second(|status| number(&status[kind][name], "seconds"));
                 let calls = self.per_second(|status| ended(&status[kind][name]));
                 let row = format!(
-                    "{:<wide$} {:>9} {:>8} {workers:>7.2} {:>6} {}",
-                    short(name, wide),
+                    "{:<width$} {:>9} {:>8} {workers:>7.2} {:>6} {}",
+                    short(name, width),
                     count(ended(one) as u64),
                     rate(calls),
                     count(number(one, "failed") as u64),
@@ -105,13 +105,13 @@ impl View for ServerView {
 
     fn table(&self, columns: usize, lines: usize) -> String {
         let columns = columns.clamp(NARROWEST, WIDEST);
-        let wide = columns - NUMBERS;
+        let width = columns - NUMBERS;
         let mut text = self.head();
-        let users = self.rows("users", wide, |user| {
+        let users = self.rows("users", width, |user| {
             let (running, waiting) = (number(user, "running"), number(user, "waiting"));
             format!("{:>8} {:>8}", count(running as u64), count(waiting as u64))
         });
-        let functions = self.rows("functions", wide, |one| {
+        let functions = self.rows("functions", width, |one| {
             let mean = if ended(one) > 0.0 {
                 time(number(one, "seconds") / ended(one))
             } else {
@@ -119,9 +119,9 @@ impl View for ServerView {
             };
             format!("{mean:>8}")
         });
-        let pools: Vec<String> = self.now["pools"]
-            .as_array()
-            .map_or_else(Vec::new, |pools| pools.iter().map(|pool| pool_row(pool, wide)).collect());
+        let pools: Vec<String> = self.now["pools"].as_array().map_or_else(Vec::new, |pools| {
+            pools.iter().map(|pool| pool_row(pool, width)).collect()
+        });
         // Each list gets a third at least.
         let room = lines.saturating_sub(OTHER_LINES);
         let third = (room / 3).max(1);
@@ -130,7 +130,7 @@ impl View for ServerView {
         let for_functions = room.saturating_sub(for_pools + for_users.min(users.len())).max(1);
         let head = |name, more| {
             format!(
-                "\n{name:<wide$} {:>9} {:>8} {:>7} {:>6} {more}\n",
+                "\n{name:<width$} {:>9} {:>8} {:>7} {:>6} {more}\n",
                 "CALLS", "CALLS/S", "WORKERS", "ERRORS"
             )
         };
@@ -142,7 +142,7 @@ impl View for ServerView {
         push_rows(&mut text, functions.into_iter(), for_functions, "functions");
         let _ = writeln!(
             text,
-            "\n{:<wide$} {:>9} {:>8} {:>7}  USER",
+            "\n{:<width$} {:>9} {:>8} {:>7}  USER",
             "WORKERS OF", "READY", "QUEUED", "CALLS"
         );
         push_rows(&mut text, pools.into_iter(), for_pools, "pools");
@@ -186,11 +186,11 @@ fn status(server: &str) -> Result<Value, TopError> {
     Ok(server::status(Path::new(server))?)
 }
 
-fn pool_row(pool: &Value, wide: usize) -> String {
+fn pool_row(pool: &Value, width: usize) -> String {
     let figure = |key| count(number(pool, key) as u64);
     format!(
-        "{:<wide$} {:>9} {:>8} {:>7}  {}",
-        short(pool["module"].as_str().unwrap_or("(common)"), wide),
+        "{:<width$} {:>9} {:>8} {:>7}  {}",
+        short(pool["module"].as_str().unwrap_or("(common)"), width),
         figure("ready"),
         figure("queued"),
         figure("alive"),

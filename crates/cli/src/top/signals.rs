@@ -15,7 +15,7 @@ pub(super) struct Signals(SignalFd);
 
 /// Result of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum TerminalEvent {
     Nothing,
     Resized,
     End,
@@ -32,7 +32,7 @@ impl Signals {
     }
 
     /// Waits for `timeout` or until something happens; with `keys` also for a key that quits.
-    pub(super) fn wait(&self, timeout: Duration, keys: bool) -> io::Result<Heard> {
+    pub(super) fn wait(&self, timeout: Duration, keys: bool) -> io::Result<TerminalEvent> {
         let timeout = PollTimeout::try_from(timeout.as_millis() + 1).unwrap_or(PollTimeout::MAX);
         let stdin = io::stdin();
         let mut ready = vec![PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
@@ -40,7 +40,7 @@ impl Signals {
             ready.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
         }
         match poll(&mut ready, timeout) {
-            Ok(0) | Err(Errno::EINTR) => return Ok(Heard::Nothing),
+            Ok(0) | Err(Errno::EINTR) => return Ok(TerminalEvent::Nothing),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
@@ -49,13 +49,13 @@ impl Signals {
             let count = stdin.lock().read(&mut key)?;
             let quits = |key: &u8| matches!(key, b'q' | b'Q' | 3 | 4);
             if count == 0 || key[..count].iter().any(quits) {
-                return Ok(Heard::End);
+                return Ok(TerminalEvent::End);
             }
         }
         Ok(match self.0.read_signal()? {
-            None => Heard::Nothing,
-            Some(info) if info.ssi_signo == Signal::SIGWINCH as u32 => Heard::Resized,
-            Some(_) => Heard::End,
+            None => TerminalEvent::Nothing,
+            Some(info) if info.ssi_signo == Signal::SIGWINCH as u32 => TerminalEvent::Resized,
+            Some(_) => TerminalEvent::End,
         })
     }
 }

@@ -43,23 +43,23 @@ pub(super) fn table(rates: &Rates, columns: usize, lines: usize) -> String {
     let for_hosts = hosts.len().min(room.saturating_sub(functions.len()).max(room / 2)).max(1);
     let for_functions = room.saturating_sub(for_hosts).max(1);
 
-    let wide = columns - NUMBERS_OF_FUNCTION;
+    let width = columns - NUMBERS_OF_FUNCTION;
     let _ = writeln!(
         text,
-        "\n{:<wide$} {:>9} {:>8} {:>8} {:>7} {:>6}",
+        "\n{:<width$} {:>9} {:>8} {:>8} {:>7} {:>6}",
         "FUNCTION", "CALLS", "CALLS/S", "MEAN", "WORKERS", "ERRORS"
     );
     let row = |(function, rates): &(&gridrpc_client::live::FunctionStats, CallRates)| {
-        function_row(&function.name, &function.calls, rates, wide)
+        function_row(&function.name, &function.calls, rates, width)
     };
     push_rows(&mut text, functions.iter().map(row), for_functions, "functions");
-    let wide = columns - NUMBERS_OF_HOST;
+    let width = columns - NUMBERS_OF_HOST;
     let _ = writeln!(
         text,
-        "\n{:<wide$} {:>8} {:>9} {:>6} {:>9} {:>8} {:>5}",
+        "\n{:<width$} {:>8} {:>9} {:>6} {:>9} {:>8} {:>5}",
         "HOST", "STATE", "WORKERS", "BUSY", "CALLS", "CALLS/S", "LOST"
     );
-    let rows = hosts.iter().map(|(host, rate)| host_row(host, *rate, wide));
+    let rows = hosts.iter().map(|(host, rate)| host_row(host, *rate, width));
     push_rows(&mut text, rows, for_hosts, "hosts");
     let fit = |line: &str| line.trim_end().chars().take(columns).collect::<String>() + "\n";
     text.lines().map(fit).collect()
@@ -93,12 +93,12 @@ fn head(rates: &Rates, columns: usize) -> String {
     text
 }
 
-fn function_row(name: &str, calls: &CallCounts, rates: &CallRates, wide: usize) -> String {
+fn function_row(name: &str, calls: &CallCounts, rates: &CallRates, width: usize) -> String {
     let answered = calls.returned + calls.raised;
     let mean = if answered > 0 { time(calls.seconds / answered as f64) } else { NOTHING.into() };
     format!(
-        "{:<wide$} {:>9} {:>8} {mean:>8} {:>7.2} {:>6}",
-        short(name, wide),
+        "{:<width$} {:>9} {:>8} {mean:>8} {:>7.2} {:>6}",
+        short(name, width),
         count(calls.ended()),
         rate(rates.calls),
         rates.workers,
@@ -106,7 +106,7 @@ fn function_row(name: &str, calls: &CallCounts, rates: &CallRates, wide: usize) 
     )
 }
 
-fn host_row(host: &HostStats, per_second: f64, wide: usize) -> String {
+fn host_row(host: &HostStats, per_second: f64, width: usize) -> String {
     let HostStats { server, host: name, state, workers, ready, busy, calls, losses, .. } = host;
     let called = match &**server {
         server if server == name || server == "localhost" => name.clone(),
@@ -118,8 +118,8 @@ fn host_row(host: &HostStats, per_second: f64, wide: usize) -> String {
         all => format!("{ready} of {all}"),
     };
     format!(
-        "{:<wide$} {state:>8} {workers:>9} {busy:>6} {:>9} {:>8} {:>5}",
-        short(&called, wide),
+        "{:<width$} {state:>8} {workers:>9} {busy:>6} {:>9} {:>8} {:>5}",
+        short(&called, width),
         count(*calls),
         rate(per_second),
         count(*losses),
@@ -150,8 +150,8 @@ pub(super) fn short(text: &str, most: usize) -> String {
     if clean.len() <= most {
         return clean.into_iter().collect();
     }
-    let kept = clean.len() - most.saturating_sub(3);
-    "...".chars().chain(clean[kept..].iter().copied()).collect()
+    let length = clean.len() - most.saturating_sub(3);
+    "...".chars().chain(clean[length..].iter().copied()).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::error::TopError;
 
 /// Statistics that are shown again and again.
 pub(super) trait View {
-    /// What it is about, for messages.
+    /// Its subject, for messages.
     fn name(&self) -> String;
 
     /// A table, limited to this width and height.

@@ -8,9 +8,9 @@ use gridrpc_link::payload::{Incoming, Outgoing, Payload};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{Order, Stamps};
 
-use crate::call::handle::{Beside, Call, Hold, Inner, ResultArray};
-use crate::call::outcome::{Kept, Missing, Outcome};
-use crate::call::remote_result::KeptResult;
+use crate::call::handle::{Call, Hold, Inner, RareFields, ResultArray};
+use crate::call::outcome::{Missing, Outcome, StoredOutcome};
+use crate::call::remote_result::RemoteResult;
 
 impl Hold {
     /// Returns `None` if the result has been taken already and cannot be handed out again.
@@ -31,7 +31,7 @@ impl Call {
     pub(crate) fn hold(&self) -> bool {
         let mut inner = self.lock();
         let taken = inner.done && !inner.failed && inner.outcome.is_none();
-        let is_gone = |beside: &Beside| beside.returned.is_none() && beside.kept.is_none();
+        let is_gone = |beside: &RareFields| beside.returned.is_none() && beside.remote.is_none();
         let gone = taken && inner.beside.as_deref().is_none_or(is_gone);
         if !gone {
             inner.beside.get_or_insert_default().holds += 1;
@@ -49,13 +49,13 @@ impl Call {
         };
         let gone = beside.returned.take_if(|(sections, _)| beside.holds == 0 && !shared(sections));
         let unneeded = beside.holds == 0;
-        let kept = if unneeded && inner.done { inner.forget_kept() } else { None };
+        let remote = if unneeded && inner.done { inner.take_remote() } else { None };
         drop(inner);
-        drop((gone, kept));
+        drop((gone, remote));
     }
 
     /// Records that the call has returned and that a host keeps the result.
-    pub(crate) fn keep_there(&self, kept: KeptResult, stamps: Stamps, clock_error: u64) {
+    pub(crate) fn set_remote_result(&self, remote: RemoteResult, stamps: Stamps, clock_error: u64) {
         let mut inner = self.lock();
         inner.profile.retrieve = monotonic_ns();
         inner.profile.clock_error = clock_error;
@@ -64,7 +64,7 @@ impl Call {
         let wanted = inner.sleepers > 0;
         let beside = inner.beside.get_or_insert_default();
         let wanted = wanted || beside.watches.iter().any(|(watch, _)| watch.strong_count() > 0);
-        beside.kept = Some(kept);
+        beside.remote = Some(remote);
         beside.fetching = false;
         let settling = beside.settling;
         if wanted {
@@ -80,16 +80,16 @@ impl Call {
     /// Handles the loss of the host that keeps the result. Returns whether there was no copy here either.
     pub(crate) fn lose_kept(&self) -> bool {
         let mut inner = self.lock();
-        let kept = inner.forget_kept();
-        let lost = kept.is_some() && !inner.done;
+        let remote = inner.take_remote();
+        let lost = remote.is_some() && !inner.done;
         drop(inner);
-        drop(kept);
+        drop(remote);
         lost
     }
 
     /// The result, if a host keeps it.
-    pub(crate) fn kept(&self) -> Option<KeptResult> {
-        self.lock().beside.as_ref()?.kept.clone()
+    pub(crate) fn remote_result(&self) -> Option<RemoteResult> {
+        self.lock().beside.as_ref()?.remote.clone()
     }
 
     /// Fetches the result if a host keeps it.
@@ -109,7 +109,7 @@ impl Call {
     /// it has.
     pub(crate) fn settled(&self, timeout: Duration) -> bool {
         let has = |inner: &Inner| {
-            inner.done || inner.beside.as_ref().is_some_and(|beside| beside.kept.is_some())
+            inner.done || inner.beside.as_ref().is_some_and(|beside| beside.remote.is_some())
         };
         let mut inner = self.lock();
         if has(&inner) {
@@ -151,16 +151,16 @@ impl Call {
     /// The result of the call, and its byte order.
     pub(crate) fn returned(&self) -> Result<(Vec<Incoming>, Order), Missing> {
         let mut inner = self.lock();
-        let returned = inner.outcome.as_mut().and_then(Kept::returned);
+        let returned = inner.outcome.as_mut().and_then(StoredOutcome::returned);
         let taken = || inner.beside.as_ref()?.returned.clone();
         returned.or_else(taken).ok_or(Missing)
     }
 
     /// The calls whose results are among its arguments and stay on hosts.
-    pub(crate) fn kept_results(&self) -> Vec<u64> {
+    pub(crate) fn remote_results(&self) -> Vec<u64> {
         let inner = self.lock();
         let parts = inner.payload.iter().flat_map(|payload| &payload.parts);
-        let mut calls: Vec<u64> = parts.filter_map(Outgoing::kept_by).collect();
+        let mut calls: Vec<u64> = parts.filter_map(Outgoing::remote_call).collect();
         calls.dedup();
         calls
     }
@@ -192,7 +192,7 @@ impl Call {
     /// Passes the owner of the failed dependency to `tell`, if the call ended because of one.
     pub fn with_failed_dependency<R>(&self, tell: impl FnOnce(&dyn Any) -> R) -> Option<R> {
         let failed = self.lock().beside.as_mut()?.dependencies.pop()?;
-        let told = tell(&*failed.owner);
-        Some(told)
+        let result = tell(&*failed.owner);
+        Some(result)
     }
 }

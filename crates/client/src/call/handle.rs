@@ -14,10 +14,10 @@ use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{DType, Order, Stamps, TraceContext};
 
 use crate::call::handler::Callbacks;
-use crate::call::outcome::{Kept, Outcome, Profile, moved};
-use crate::call::remote_result::KeptResult;
+use crate::call::outcome::{Outcome, Profile, StoredOutcome, moved};
+use crate::call::remote_result::RemoteResult;
 use crate::call::trace;
-use crate::call::watch::{Notified, Watcher};
+use crate::call::watch::{NotifiedWatchers, Watcher};
 use crate::function::FunctionRef;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Inner {
     pub(super) id: Option<CallId>,
     pub(super) payload: Option<Arc<Payload>>,
     pub(super) profile: Profile,
-    pub(super) outcome: Option<Kept>,
+    pub(super) outcome: Option<StoredOutcome>,
     pub(super) done: bool,
     /// The call ended without returning.
     pub(super) failed: bool,
@@ -34,7 +34,7 @@ pub(super) struct Inner {
     /// Threads that sleep until the call ends. Counted because waking nobody costs a system call too.
     pub(super) sleepers: u32,
     /// Boxed because few calls have any.
-    pub(super) beside: Option<Box<Beside>>,
+    pub(super) beside: Option<Box<RareFields>>,
 }
 
 /// Maximum number of calls per function whose results the function has not received. Workers enforce the same bound
@@ -45,7 +45,7 @@ const MOST_CALLBACKS: u32 = 16;
 
 /// Fields that only some calls need.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(super) struct RareFields {
     /// Watchers of the call. Watchers that have been dropped are skipped.
     pub(super) watches: Vec<(Weak<dyn Watcher>, u64)>,
     /// Payloads sent to the worker in addition to the call itself. The worker may still read them.
@@ -61,7 +61,7 @@ pub(super) struct Beside {
     /// The result, kept for the calls that need it after the caller has taken it.
     pub(super) returned: Option<(Vec<Incoming>, Order)>,
     /// The result, if a host keeps it.
-    pub(super) kept: Option<KeptResult>,
+    pub(super) remote: Option<RemoteResult>,
     /// Whether the kept result has been requested.
     pub(super) fetching: bool,
     /// Threads that wait until the call has returned, wherever its result is.
@@ -129,8 +129,8 @@ pub(crate) struct Extras {
 }
 
 impl Inner {
-    pub(super) fn forget_kept(&mut self) -> Option<KeptResult> {
-        self.beside.as_mut()?.kept.take()
+    pub(super) fn take_remote(&mut self) -> Option<RemoteResult> {
+        self.beside.as_mut()?.remote.take()
     }
 }
 
@@ -160,7 +160,8 @@ impl Call {
             beside: None,
         };
         if !after.is_empty() {
-            inner.beside = Some(Box::new(Beside { dependencies: after, ..Beside::default() }));
+            inner.beside =
+                Some(Box::new(RareFields { dependencies: after, ..RareFields::default() }));
         }
         let (inner, finished) = (Mutex::new(inner), Condvar::new());
         let Extras { callbacks, sinks, trace } = &extras;
@@ -255,7 +256,7 @@ impl Call {
         sink.map(|(_, sink)| Arc::clone(sink))
     }
 
-    pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) -> Notified {
+    pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) -> NotifiedWatchers {
         self.finish_in(self.lock(), outcome, stamps)
     }
 
@@ -267,7 +268,7 @@ impl Call {
         stamps: Stamps,
         error: u64,
         host: &str,
-    ) -> Notified {
+    ) -> NotifiedWatchers {
         let mut inner = self.lock();
         inner.profile.clock_error = error;
         self.finish_at(inner, outcome, Some(stamps), host)
@@ -278,7 +279,7 @@ impl Call {
         inner: MutexGuard<'_, Inner>,
         outcome: Outcome,
         stamps: Option<Stamps>,
-    ) -> Notified {
+    ) -> NotifiedWatchers {
         self.finish_at(inner, outcome, stamps, "")
     }
 
@@ -289,7 +290,7 @@ impl Call {
         outcome: Outcome,
         stamps: Option<Stamps>,
         host: &str,
-    ) -> Notified {
+    ) -> NotifiedWatchers {
         inner.profile.retrieve = monotonic_ns();
         if let Some(stamps) = stamps {
             inner.profile.stamps = stamps;
@@ -312,7 +313,7 @@ impl Call {
             _ => None,
         };
         inner.failed = !matches!(outcome, Outcome::Returned(..));
-        inner.outcome = Some(Kept::keep(outcome));
+        inner.outcome = Some(StoredOutcome::keep(outcome));
         inner.done = true;
         let beside = inner.beside.as_mut().map(|beside| {
             // The dependencies are no longer needed, except to report which one failed.
@@ -325,15 +326,15 @@ impl Call {
         });
         let (holds, settling) =
             inner.beside.as_ref().map_or((0, 0), |beside| (beside.holds, beside.settling));
-        let kept = if holds == 0 { inner.forget_kept() } else { None };
+        let remote = if holds == 0 { inner.take_remote() } else { None };
         let sleepers = inner.sleepers + settling;
         drop(inner);
-        drop(kept);
+        drop(remote);
         let watches = beside.map(|(watches, _)| watches);
         if sleepers > 0 {
             self.finished.notify_all();
         }
-        let mut notified = Notified::default();
+        let mut notified = NotifiedWatchers::default();
         for (watch, token) in watches.into_iter().flatten() {
             if let Some(watch) = watch.upgrade() {
                 notified.notify(watch, token);
@@ -357,10 +358,10 @@ impl Call {
     /// Requests the result if a host keeps it.
     pub(super) fn want<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
         let to_ask = match &inner.beside {
-            Some(beside) if !inner.done && !beside.fetching => beside.kept.as_ref(),
+            Some(beside) if !inner.done && !beside.fetching => beside.remote.as_ref(),
             _ => None,
         };
-        let Some(lease) = to_ask.map(|kept| Arc::clone(&kept.lease)) else { return inner };
+        let Some(lease) = to_ask.map(|remote| Arc::clone(&remote.lease)) else { return inner };
         inner.beside.get_or_insert_default().fetching = true;
         drop(inner);
         lease.fetch();
@@ -393,13 +394,13 @@ impl Call {
 
     fn take(&self, to_hold: bool) -> Option<Outcome> {
         let mut inner = self.lock();
-        let mut kept = inner.outcome.take()?;
+        let mut remote = inner.outcome.take()?;
         let needed = inner.beside.as_ref().is_some_and(|beside| beside.holds > 0);
-        if needed || to_hold && kept.lies_in_shared_memory() {
-            inner.beside.get_or_insert_default().returned = kept.returned();
+        if needed || to_hold && remote.lies_in_shared_memory() {
+            inner.beside.get_or_insert_default().returned = remote.returned();
         }
         drop(inner);
-        Some(kept.take())
+        Some(remote.take())
     }
 
     /// Whether its function may make one more call. Without this bound a function, or a host that claims to run it,
@@ -487,7 +488,7 @@ mod tests {
 
     #[test]
     fn a_call_stays_small() {
-        let sizes = [size_of::<Call>(), size_of::<Kept>(), size_of::<Profile>()];
+        let sizes = [size_of::<Call>(), size_of::<StoredOutcome>(), size_of::<Profile>()];
         assert!(sizes[0] <= 232, "{sizes:?}: a client may hold a million calls");
     }
 }

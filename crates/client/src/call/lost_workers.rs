@@ -138,10 +138,10 @@ mod tests {
         let (host, stderr) = ("node".to_owned(), String::new());
         let cause = Cause::MemoryLimit(512 << 20);
         let loss = Loss { worker: 3, pid: 77, host, cause, stderr };
-        let told = loss_from_the_wire(&loss_on_the_wire(&loss));
-        assert_eq!(told, loss);
+        let decoded = loss_from_the_wire(&loss_on_the_wire(&loss));
+        assert_eq!(decoded, loss);
         assert!(
-            told.to_string().ends_with("had used all of its 512 MiB of memory (limit `memory`)")
+            decoded.to_string().ends_with("had used all of its 512 MiB of memory (limit `memory`)")
         );
     }
 

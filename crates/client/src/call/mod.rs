@@ -16,6 +16,8 @@ pub use lost_workers::LostItems;
 pub use lost_workers::{loss_from_the_wire, loss_on_the_wire};
 pub(crate) use outcome::moved;
 pub use outcome::{Outcome, Profile};
-pub(crate) use remote_result::{KeptPart, KeptRequest, KeptRequests, KeptResult, ResultLease};
-pub(crate) use watch::Notified;
+pub(crate) use remote_result::{
+    RemotePart, RemoteResult, RemoteResultRequest, RemoteResultRequests, ResultLease,
+};
+pub(crate) use watch::NotifiedWatchers;
 pub use watch::{Watch, Watcher};

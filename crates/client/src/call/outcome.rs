@@ -72,33 +72,35 @@ pub struct Profile {
 
 /// An outcome that waits to be taken. There may be a million, nearly all of them small results.
 #[derive(Debug)]
-pub(super) enum Kept {
+pub(super) enum StoredOutcome {
     /// One returned section, received as bytes, in this machine's byte order.
     Small(Box<[u8]>),
     Other(Box<Outcome>),
 }
 
-impl Kept {
-    pub(super) fn keep(outcome: Outcome) -> Kept {
+impl StoredOutcome {
+    pub(super) fn keep(outcome: Outcome) -> StoredOutcome {
         match outcome {
             Outcome::Returned(mut sections, Order::NATIVE) if matches!(&sections[..], [Incoming::Bytes(bytes)] if bytes.len() < SMALL) => {
                 match sections.pop() {
-                    Some(Incoming::Bytes(bytes)) => Kept::Small(bytes.into_boxed_slice()),
+                    Some(Incoming::Bytes(bytes)) => StoredOutcome::Small(bytes.into_boxed_slice()),
                     other => {
                         let sections = other.into_iter().collect();
-                        Kept::Other(Box::new(Outcome::Returned(sections, Order::NATIVE)))
+                        StoredOutcome::Other(Box::new(Outcome::Returned(sections, Order::NATIVE)))
                     }
                 }
             }
-            other => Kept::Other(Box::new(other)),
+            other => StoredOutcome::Other(Box::new(other)),
         }
     }
 
     /// The sections of a result, and their byte order. Large sections are shared, not copied.
     pub(super) fn returned(&mut self) -> Option<(Vec<Incoming>, Order)> {
         match self {
-            Kept::Small(bytes) => Some((vec![Incoming::Bytes(bytes.to_vec())], Order::NATIVE)),
-            Kept::Other(outcome) => match &mut **outcome {
+            StoredOutcome::Small(bytes) => {
+                Some((vec![Incoming::Bytes(bytes.to_vec())], Order::NATIVE))
+            }
+            StoredOutcome::Other(outcome) => match &mut **outcome {
                 Outcome::Returned(sections, order) => {
                     for section in sections.iter_mut() {
                         if let Incoming::Bytes(bytes) = section
@@ -117,7 +119,7 @@ impl Kept {
     /// Whether it is a small pickle whose other parts lie in shared memory. They stay there as long as the objects
     /// made of them, and can be passed on.
     pub(super) fn lies_in_shared_memory(&self) -> bool {
-        let Kept::Other(outcome) = self else { return false };
+        let StoredOutcome::Other(outcome) = self else { return false };
         let Outcome::Returned(sections, _) = &**outcome else { return false };
         matches!(&sections[..], [Incoming::Bytes(_), rest @ ..]
             if rest.iter().any(|section| matches!(section, Incoming::Shared(_))))
@@ -125,10 +127,10 @@ impl Kept {
 
     pub(super) fn take(self) -> Outcome {
         match self {
-            Kept::Small(bytes) => {
+            StoredOutcome::Small(bytes) => {
                 Outcome::Returned(vec![Incoming::Bytes(bytes.into_vec())], Order::NATIVE)
             }
-            Kept::Other(outcome) => match *outcome {
+            StoredOutcome::Other(outcome) => match *outcome {
                 Outcome::Returned(sections, order) => {
                     Outcome::Returned(sections.into_iter().map(taken).collect(), order)
                 }

@@ -15,20 +15,24 @@ use crate::wakeup::Wakeup;
 pub(crate) struct ResultLease {
     pub(crate) host: WorkerId,
     pub(crate) call: u64,
-    requests: Weak<KeptRequests>,
+    requests: Weak<RemoteResultRequests>,
 }
 
 impl ResultLease {
-    pub(crate) fn new(host: WorkerId, call: u64, requests: &Arc<KeptRequests>) -> Arc<ResultLease> {
+    pub(crate) fn new(
+        host: WorkerId,
+        call: u64,
+        requests: &Arc<RemoteResultRequests>,
+    ) -> Arc<ResultLease> {
         Arc::new(ResultLease { host, call, requests: Arc::downgrade(requests) })
     }
 
     /// Makes the reactor request the result.
     pub(crate) fn fetch(&self) {
-        self.ask(KeptRequest::Fetch(self.host, self.call));
+        self.ask(RemoteResultRequest::Fetch(self.host, self.call));
     }
 
-    fn ask(&self, request: KeptRequest) {
+    fn ask(&self, request: RemoteResultRequest) {
         if let Some(requests) = self.requests.upgrade() {
             requests.push(request);
         }
@@ -37,13 +41,13 @@ impl ResultLease {
 
 impl Drop for ResultLease {
     fn drop(&mut self) {
-        self.ask(KeptRequest::Drop(self.host, self.call));
+        self.ask(RemoteResultRequest::Drop(self.host, self.call));
     }
 }
 
 /// A section of a result that a host keeps.
 #[derive(Clone, Debug)]
-pub(crate) enum KeptPart {
+pub(crate) enum RemotePart {
     /// A small section that came with the answer.
     Here(Incoming),
     /// A section that stayed on the host: its length, bytes.
@@ -52,42 +56,42 @@ pub(crate) enum KeptPart {
 
 /// A result that a host keeps.
 #[derive(Clone, Debug)]
-pub(crate) struct KeptResult {
+pub(crate) struct RemoteResult {
     pub(crate) lease: Arc<ResultLease>,
-    pub(crate) parts: Vec<KeptPart>,
+    pub(crate) parts: Vec<RemotePart>,
     /// The byte order of its numbers.
     pub(crate) order: Order,
 }
 
-impl KeptPart {
+impl RemotePart {
     /// Whether it stayed on the host.
     pub(crate) fn is_there(&self) -> bool {
-        matches!(self, KeptPart::There(_))
+        matches!(self, RemotePart::There(_))
     }
 }
 
-impl KeptResult {
+impl RemoteResult {
     /// A section that came with the answer.
     pub(crate) fn here(&self, section: usize) -> Option<&Incoming> {
         match self.parts.get(section)? {
-            KeptPart::Here(section) => Some(section),
-            KeptPart::There(_) => None,
+            RemotePart::Here(section) => Some(section),
+            RemotePart::There(_) => None,
         }
     }
 
     /// The length of a section, bytes.
     pub(crate) fn len(&self, section: usize) -> Option<u64> {
         match self.parts.get(section)? {
-            KeptPart::Here(section) => Some(section.len() as u64),
-            KeptPart::There(len) => Some(*len),
+            RemotePart::Here(section) => Some(section.len() as u64),
+            RemotePart::There(len) => Some(*len),
         }
     }
 
     /// Number of bytes that stayed on the host.
     pub(crate) fn bytes(&self) -> u64 {
-        let there = |part: &KeptPart| match part {
-            KeptPart::Here(_) => 0,
-            KeptPart::There(len) => *len,
+        let there = |part: &RemotePart| match part {
+            RemotePart::Here(_) => 0,
+            RemotePart::There(len) => *len,
         };
         self.parts.iter().map(there).sum()
     }
@@ -95,32 +99,36 @@ impl KeptResult {
 
 /// A request to a host about a kept result. Any thread may queue one under any lock; the reactor sends it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum KeptRequest {
+pub(crate) enum RemoteResultRequest {
     Fetch(WorkerId, u64),
     Drop(WorkerId, u64),
 }
 
 /// Requests that have not been sent yet.
 #[derive(Debug)]
-pub(crate) struct KeptRequests {
-    list: Mutex<Vec<KeptRequest>>,
+pub(crate) struct RemoteResultRequests {
+    list: Mutex<Vec<RemoteResultRequest>>,
     any: AtomicBool,
     /// Wakes the reactor, which sends the requests.
     wakeup: Arc<Wakeup>,
 }
 
-impl KeptRequests {
-    pub(crate) fn new(wakeup: Arc<Wakeup>) -> Arc<KeptRequests> {
-        Arc::new(KeptRequests { list: Mutex::default(), any: AtomicBool::new(false), wakeup })
+impl RemoteResultRequests {
+    pub(crate) fn new(wakeup: Arc<Wakeup>) -> Arc<RemoteResultRequests> {
+        Arc::new(RemoteResultRequests {
+            list: Mutex::default(),
+            any: AtomicBool::new(false),
+            wakeup,
+        })
     }
 
-    fn push(&self, request: KeptRequest) {
+    fn push(&self, request: RemoteResultRequest) {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         self.any.store(true, Ordering::Release);
         self.wakeup.wake();
     }
 
-    pub(crate) fn take(&self) -> Vec<KeptRequest> {
+    pub(crate) fn take(&self) -> Vec<RemoteResultRequest> {
         if !self.any.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }

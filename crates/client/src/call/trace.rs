@@ -211,7 +211,7 @@ fn ended(end: &End) -> &'static str {
         End::WorkerLost(_) => "the worker that ran it was lost",
         End::NoWorkers(_) | End::NoServer(..) => "no worker could be started",
         End::DependencyFailed(_) => "a call whose result it needs has failed",
-        End::TooWide(_) | End::Unfit(_) => "it asks for more than any host has",
+        End::TooManyCores(_) | End::NoFittingHost(_) => "it asks for more than any host has",
         End::NestedCallLimit(_) => "all functions wait for calls",
         End::NotGathered(_) => "there is no memory for its arguments",
         End::Closed => "the grid was closed",

@@ -16,16 +16,16 @@ pub trait Watcher: fmt::Debug + Send + Sync {
 
 /// Watchers that have been notified. Dropping it settles each of them.
 #[derive(Debug, Default)]
-pub(crate) struct Notified(Vec<Arc<dyn Watcher>>);
+pub(crate) struct NotifiedWatchers(Vec<Arc<dyn Watcher>>);
 
-impl Notified {
+impl NotifiedWatchers {
     pub(super) fn notify(&mut self, watcher: Arc<dyn Watcher>, token: u64) {
         watcher.ended(token);
         self.add(watcher);
     }
 
     /// Settles the watchers of another call together with these.
-    pub(crate) fn merge(&mut self, mut other: Notified) {
+    pub(crate) fn merge(&mut self, mut other: NotifiedWatchers) {
         std::mem::take(&mut other.0).into_iter().for_each(|watcher| self.add(watcher));
     }
 
@@ -37,7 +37,7 @@ impl Notified {
     }
 }
 
-impl Drop for Notified {
+impl Drop for NotifiedWatchers {
     fn drop(&mut self) {
         self.0.iter().for_each(|watcher| watcher.settle());
     }

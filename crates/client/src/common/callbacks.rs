@@ -17,7 +17,7 @@ use crate::call::{Call, Callbacks};
 use crate::common::Common;
 
 /// A callback that a worker waits for.
-pub(crate) struct Wanted {
+pub(crate) struct PendingCallback {
     pub(crate) worker: WorkerId,
     pub(crate) id: u64,
     pub(crate) call: Arc<Call>,
@@ -27,7 +27,7 @@ pub(crate) struct Wanted {
     pub(crate) order: Order,
 }
 
-impl Wanted {
+impl PendingCallback {
     /// Whether this grid runs a call that the function makes, and no client of it.
     pub(crate) fn is_nested(&self) -> bool {
         is_request(self.index) && (!self.call.is_of_parent() || self.is_local())
@@ -44,7 +44,7 @@ const IDLE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct CallbackQueue {
-    wanted: Vec<Wanted>,
+    wanted: Vec<PendingCallback>,
     idle: usize,
     closed: bool,
 }
@@ -68,7 +68,7 @@ impl Runner {
     }
 
     /// Queues a callback.
-    pub(crate) fn take(self: &Arc<Runner>, wanted: Wanted) {
+    pub(crate) fn take(self: &Arc<Runner>, wanted: PendingCallback) {
         if !wanted.call.begin_callback() {
             return self.answer(&wanted, Err("too many callbacks of the call run".to_owned()));
         }
@@ -122,7 +122,7 @@ impl Runner {
     }
 
     /// A function waits for a call that a client of the grid serves, or no longer does.
-    fn waits(&self, wanted: &Wanted, waits: bool) {
+    fn waits(&self, wanted: &PendingCallback, waits: bool) {
         let mut state = self.common.lock();
         let id = wanted.call.id();
         let by = id.and_then(|id| state.core.executor(id)).unwrap_or(wanted.worker);
@@ -131,7 +131,7 @@ impl Runner {
         self.common.finish(state);
     }
 
-    fn next(&self) -> Option<Wanted> {
+    fn next(&self) -> Option<PendingCallback> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if queue.closed {
@@ -151,7 +151,7 @@ impl Runner {
         }
     }
 
-    fn answer(&self, wanted: &Wanted, result: Result<Payload, String>) {
+    fn answer(&self, wanted: &PendingCallback, result: Result<Payload, String>) {
         let mut state = self.common.lock();
         match result {
             Ok(payload) => {

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use gridrpc_core::{CallId, Time, WorkerId};
 use gridrpc_link::buffers::Source;
-use gridrpc_link::payload::{Incoming, Keeps, PayloadBuilder};
+use gridrpc_link::payload::{Incoming, KeepAlive, PayloadBuilder};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::dependency_table::Table;
 use gridrpc_wire::{DType, Order, Value, decode_values};
 
-use crate::call::{Call, Hold, KeptPart, KeptResult, ResultArray, ResultLease};
+use crate::call::{Call, Hold, RemotePart, RemoteResult, ResultArray, ResultLease};
 use crate::common::Common;
 
 /// A result that a call needs: here, on a host, or both.
-struct Needed {
+struct NeededResult {
     hold: Arc<Hold>,
     here: Option<(Vec<Incoming>, Order)>,
-    there: Option<KeptResult>,
+    there: Option<RemoteResult>,
     /// The array that a module function takes of it. `None`: a Python function takes all of it.
     array: Option<ArraySection>,
 }
@@ -32,13 +32,13 @@ struct ArraySection {
 
 /// Which copy of a result is used, and the array that is taken of it.
 struct Used {
-    from: UsedFrom,
+    from: ResultSource,
     array: Option<ArraySection>,
 }
 
-enum UsedFrom {
+enum ResultSource {
     Here(Vec<Incoming>, Order),
-    There(KeptResult),
+    There(RemoteResult),
 }
 
 /// State of the arguments of a call.
@@ -62,7 +62,7 @@ const LARGE: usize = 64 << 10;
 /// How long one wait for a call that is about to settle may take.
 const SOON: Duration = Duration::from_secs(1);
 
-impl Keeps for ResultLease {}
+impl KeepAlive for ResultLease {}
 
 impl Common {
     /// Assembles the arguments of calls whose dependencies have ended, and sends the calls.
@@ -92,7 +92,7 @@ impl Common {
                     }
                     Gathered::Fetch(first, holds) => {
                         // The arguments are assembled when the last result arrives.
-                        ready.extend(state.kept.wait(first, (id, call)).map(near));
+                        ready.extend(state.remote_results.wait(first, (id, call)).map(near));
                         to_fetch.extend(holds);
                     }
                     other => state.drive(|core, out| match other {
@@ -121,7 +121,7 @@ impl Common {
             let live = || hold.0.id().is_some_and(|id| self.lock().core.payload(id).is_some());
             // The core sees the call end slightly before its callers do.
             while !hold.0.settled(SOON) && !live() {}
-            let (here, there) = (hold.0.returned().ok(), hold.0.kept());
+            let (here, there) = (hold.0.returned().ok(), hold.0.remote_result());
             let Some(needed) = hold.0.id() else { return Gathered::Unwanted };
             if here.is_none() && there.is_none() {
                 if !live() {
@@ -130,7 +130,7 @@ impl Common {
                 again.push(needed);
                 continue;
             }
-            let mut result = Needed { hold, here, there, array: None };
+            let mut result = NeededResult { hold, here, there, array: None };
             if let Some(array) = array {
                 let section = result.section_of(array);
                 let Some(section) = section else { return Gathered::Failed(needed) };
@@ -144,15 +144,15 @@ impl Common {
         let place = if near { self.place(id, &all) } else { None };
         let mut used = Vec::with_capacity(all.len());
         let mut missing = Vec::new();
-        for Needed { hold, here, there, array } in all {
-            let reaches = |kept: &KeptResult| {
+        for NeededResult { hold, here, there, array } in all {
+            let reaches = |remote: &RemoteResult| {
                 // Arrays of the other byte order are converted here.
-                (array.is_none() || kept.order == Order::NATIVE)
-                    && place.as_ref().is_some_and(|(_, from)| from.contains(&kept.lease.host))
+                (array.is_none() || remote.order == Order::NATIVE)
+                    && place.as_ref().is_some_and(|(_, from)| from.contains(&remote.lease.host))
             };
             let from = match (here, there) {
-                (_, Some(there)) if reaches(&there) => UsedFrom::There(there),
-                (Some((here, order)), _) => UsedFrom::Here(here, order),
+                (_, Some(there)) if reaches(&there) => ResultSource::There(there),
+                (Some((here, order)), _) => ResultSource::Here(here, order),
                 (None, Some(there)) => {
                     missing.push((there.lease.call, hold));
                     continue;
@@ -179,9 +179,9 @@ impl Common {
         place.map_or(Gathered::Here, |(host, _)| Gathered::There(host, bytes))
     }
 
-    /// The host to which a call goes, and those whose results reach it without this client. `None`: the results have
+    /// Host of a call, and hosts that send it results directly. `None`: the results have
     /// to come here.
-    fn place(&self, id: CallId, needed: &[Needed]) -> Option<(WorkerId, Vec<WorkerId>)> {
+    fn place(&self, id: CallId, needed: &[NeededResult]) -> Option<(WorkerId, Vec<WorkerId>)> {
         let bytes = bytes_by_host(needed);
         let (most, _) = *bytes.iter().max_by_key(|(_, sum)| *sum)?;
         let state = self.lock();
@@ -192,12 +192,12 @@ impl Common {
     }
 }
 
-impl Needed {
+impl NeededResult {
     /// The section of an array. `None`: the result does not match the interface of its function.
     fn section_of(&self, array: ResultArray) -> Option<usize> {
         let (values, order) = match (&self.here, &self.there) {
             (Some((sections, order)), _) => (sections.first()?, *order),
-            (None, Some(kept)) => (kept.here(0)?, kept.order),
+            (None, Some(remote)) => (remote.here(0)?, remote.order),
             (None, None) => return None,
         };
         let values = decode_values(values.bytes(), order).ok()?;
@@ -205,7 +205,7 @@ impl Needed {
         let section = usize::from(found.section);
         let len = match (&self.here, &self.there) {
             (Some((sections, _)), _) => sections.get(section)?.len() as u64,
-            (None, kept) => kept.as_ref()?.len(section)?,
+            (None, remote) => remote.as_ref()?.len(section)?,
         };
         (found.dtype == array.dtype && len == array.len).then_some(section)
     }
@@ -215,36 +215,36 @@ impl Used {
     /// Number of bytes that stay on its host.
     fn bytes_there(&self) -> u64 {
         match &self.from {
-            UsedFrom::Here(..) => 0,
-            UsedFrom::There(kept) => kept.bytes(),
+            ResultSource::Here(..) => 0,
+            ResultSource::There(remote) => remote.bytes(),
         }
     }
 
     /// Number of sections that may stay on its host.
     fn sections_there(&self) -> usize {
         match &self.from {
-            UsedFrom::Here(..) => 0,
-            UsedFrom::There(_) if self.array.is_some() => 1,
-            UsedFrom::There(kept) => kept.parts.len(),
+            ResultSource::Here(..) => 0,
+            ResultSource::There(_) if self.array.is_some() => 1,
+            ResultSource::There(remote) => remote.parts.len(),
         }
     }
 
     /// Number of its sections.
     fn sections(&self) -> usize {
         match &self.from {
-            UsedFrom::Here(sections, _) => sections.len(),
-            UsedFrom::There(kept) => kept.parts.len(),
+            ResultSource::Here(sections, _) => sections.len(),
+            ResultSource::There(remote) => remote.parts.len(),
         }
     }
 }
 
 /// Number of bytes of the results on each host.
-fn bytes_by_host(needed: &[Needed]) -> Vec<(WorkerId, u64)> {
+fn bytes_by_host(needed: &[NeededResult]) -> Vec<(WorkerId, u64)> {
     let mut bytes: Vec<(WorkerId, u64)> = Vec::new();
-    for kept in needed.iter().filter_map(|needed| needed.there.as_ref()) {
-        match bytes.iter_mut().find(|(host, _)| *host == kept.lease.host) {
-            Some((_, sum)) => *sum += kept.bytes(),
-            None => bytes.push((kept.lease.host, kept.bytes())),
+    for remote in needed.iter().filter_map(|needed| needed.there.as_ref()) {
+        match bytes.iter_mut().find(|(host, _)| *host == remote.lease.host) {
+            Some((_, sum)) => *sum += remote.bytes(),
+            None => bytes.push((remote.lease.host, remote.bytes())),
         }
     }
     bytes
@@ -269,18 +269,18 @@ fn add_whole(payload: &mut PayloadBuilder<'_>, used: &[&Used]) -> io::Result<()>
     for (used, count) in used.iter().zip(counts) {
         table.begin(count);
         match &used.from {
-            UsedFrom::Here(sections, _) => {
+            ResultSource::Here(sections, _) => {
                 for section in sections {
                     add_section(payload, &mut table, section)?;
                 }
             }
-            UsedFrom::There(kept) => {
-                for (index, part) in kept.parts.iter().enumerate() {
+            ResultSource::There(remote) => {
+                for (index, part) in remote.parts.iter().enumerate() {
                     match part {
-                        KeptPart::Here(section) => add_section(payload, &mut table, section)?,
-                        KeptPart::There(len) => {
+                        RemotePart::Here(section) => add_section(payload, &mut table, section)?,
+                        RemotePart::There(len) => {
                             table.refer(payload.sections(), *len as usize);
-                            add_kept(payload, kept, index, *len);
+                            add_remote(payload, remote, index, *len);
                         }
                     }
                 }
@@ -307,18 +307,18 @@ fn add_section(
 
 fn add_array(
     payload: &mut PayloadBuilder<'_>,
-    from: &UsedFrom,
+    from: &ResultSource,
     array: ArraySection,
 ) -> io::Result<()> {
     let ArraySection { section: index, dtype } = array;
     let (section, order) = match from {
-        UsedFrom::Here(sections, order) => (sections.get(index), *order),
-        UsedFrom::There(kept) => {
-            if let Some(KeptPart::There(len)) = kept.parts.get(index) {
-                add_kept(payload, kept, index, *len);
+        ResultSource::Here(sections, order) => (sections.get(index), *order),
+        ResultSource::There(remote) => {
+            if let Some(RemotePart::There(len)) = remote.parts.get(index) {
+                add_remote(payload, remote, index, *len);
                 return Ok(());
             }
-            (kept.here(index), kept.order)
+            (remote.here(index), remote.order)
         }
     };
     let section = section.ok_or(io::ErrorKind::InvalidData)?;
@@ -332,10 +332,16 @@ fn add_array(
 }
 
 /// Adds a section that has stayed on a host.
-fn add_kept(payload: &mut PayloadBuilder<'_>, kept: &KeptResult, index: usize, len: u64) {
-    let KeptResult { lease, parts, .. } = kept;
+fn add_remote(payload: &mut PayloadBuilder<'_>, remote: &RemoteResult, index: usize, len: u64) {
+    let RemoteResult { lease, parts, .. } = remote;
     let part = parts[..index].iter().filter(|part| part.is_there()).count() as u32;
-    payload.add_kept(lease.call, index as u16, part, len, Arc::clone(lease) as Arc<dyn Keeps>);
+    payload.add_remote(
+        lease.call,
+        index as u16,
+        part,
+        len,
+        Arc::clone(lease) as Arc<dyn KeepAlive>,
+    );
 }
 
 /// Whether a section is sent without a copy.

@@ -17,7 +17,7 @@ use gridrpc_shm::segment::{FIRST_OF_SHARED_DATA, Pool};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::FunctionForm;
 
-use crate::call::{Call, KeptRequests};
+use crate::call::{Call, RemoteResultRequests};
 use crate::config::Config;
 use crate::error::GridError;
 use crate::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
@@ -50,7 +50,7 @@ pub(crate) struct Common {
     /// Module files for hosts, if there are any hosts.
     staged: Option<StagedFiles>,
     /// Requests about results that hosts keep.
-    pub(crate) kept_requests: Arc<KeptRequests>,
+    pub(crate) kept_requests: Arc<RemoteResultRequests>,
     /// Names that calls can be bound to.
     pub(crate) names: Names,
     /// Those of the servers.
@@ -68,7 +68,7 @@ impl Common {
         parents: Arc<Parents>,
     ) -> Arc<Common> {
         let workers = config.settings.workers;
-        let kept_requests = KeptRequests::new(Arc::clone(&wakeup));
+        let kept_requests = RemoteResultRequests::new(Arc::clone(&wakeup));
         let groups = config.groups.as_ref().map_or(&[][..], |all| &all.list);
         Arc::new(Common {
             state: Mutex::new(state),
@@ -125,7 +125,7 @@ impl Common {
         unsent.flush();
         let (freed, unwanted) = aftermath.settle();
         if !to_run.is_empty() {
-            self.tell_to_run(to_run);
+            self.send_to_run(to_run);
         }
         for call in unwanted {
             self.cancel(&call);

@@ -11,23 +11,23 @@ use gridrpc_wire::nested_call::{CANCEL, DONE, NO_SERVER, SUBMIT, WAIT, decode, e
 
 use crate::call::{Call, Outcome, Watcher};
 use crate::common::Common;
-use crate::common::callbacks::Wanted;
+use crate::common::callbacks::PendingCallback;
 use crate::common::request::{Request, SubmitError};
 use crate::function::FunctionRef;
 use crate::state::Waiting;
 
 /// Watcher of a call that a worker waits for.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct NestedWatcher {
     common: Arc<Common>,
     child: CallId,
 }
 
-impl Watcher for Told {
+impl Watcher for NestedWatcher {
     fn ended(&self, _token: u64) {
         let waiting = self.common.lock().nested.remove(&self.child);
         if let Some(waiting) = waiting {
-            self.common.tell_outcome(&waiting);
+            self.common.send_outcome(&waiting);
         }
     }
 }
@@ -39,8 +39,8 @@ type Answer = Result<Payload, String>;
 
 impl Common {
     /// Serves a request of a running function.
-    pub(crate) fn serve_nested(self: &Arc<Common>, wanted: &Wanted) {
-        let Wanted { worker, call: root, index, arguments, .. } = wanted;
+    pub(crate) fn serve_nested(self: &Arc<Common>, wanted: &PendingCallback) {
+        let PendingCallback { worker, call: root, index, arguments, .. } = wanted;
         let texts = arguments.first().and_then(|section| decode(section.bytes()));
         let broken = || Err("a request that makes no sense".to_owned());
         let answer = match (*index, texts.as_deref()) {
@@ -96,12 +96,12 @@ impl Common {
         let form = if pickled { FunctionForm::Pickled } else { FunctionForm::Named };
         let mut payload = self.payload();
         for section in arguments {
-            payload.pass_on(section).map_err(told)?;
+            payload.pass_on(section).map_err(error_text)?;
         }
         let options = CallOptions {
             deadline: deadline.parse().ok().map(Duration::from_nanos),
             idempotent,
-            priority: priority.parse().map_err(told)?,
+            priority: priority.parse().map_err(error_text)?,
             group,
             ..CallOptions::DEFAULT
         };
@@ -137,7 +137,7 @@ impl Common {
         if server.is_empty() {
             return Ok(None);
         }
-        let group = self.group(server).map_err(told)?;
+        let group = self.group(server).map_err(error_text)?;
         if self.names.is_shared(server) && !self.lock().core.is_member(worker, group) {
             // All its workers may wait, for calls of other clients.
             return Err(format!(
@@ -183,19 +183,19 @@ impl Common {
             self.finish(state);
             return Some(self.to_be_run(&call));
         }
-        let told = Arc::new(Told { common: Arc::clone(self), child: id });
-        let watcher = Arc::<Told>::clone(&told);
+        let error_text = Arc::new(NestedWatcher { common: Arc::clone(self), child: id });
+        let watcher = Arc::<NestedWatcher>::clone(&error_text);
         let waiting = Waiting::new(worker, Arc::clone(root), Arc::clone(child), watcher);
         state.nested.insert(id, waiting);
         let ready = std::mem::take(&mut state.to_gather);
         self.finish(state);
         self.gather(ready);
-        child.watch(&told, 0);
+        child.watch(&error_text, 0);
         None
     }
 
     /// Tells workers to run the calls that they wait for themselves.
-    pub(crate) fn tell_to_run(&self, calls: Vec<(CallId, Arc<Call>)>) {
+    pub(crate) fn send_to_run(&self, calls: Vec<(CallId, Arc<Call>)>) {
         for (id, call) in calls {
             let waiting = self.lock().nested.remove(&id);
             if let Some(Waiting { worker, root, .. }) = waiting {
@@ -205,7 +205,7 @@ impl Common {
         }
     }
 
-    fn tell_outcome(&self, waiting: &Waiting) {
+    fn send_outcome(&self, waiting: &Waiting) {
         waiting.root.leave_child(&waiting.child);
         let answer = self.outcome_of(&waiting.child);
         self.answer_nested(waiting.worker, &waiting.root, answer);
@@ -242,9 +242,9 @@ impl Common {
         let payload = call.take_payload().ok_or("the call has ended")?;
         for part in &payload.parts {
             match part {
-                Outgoing::Inline(bytes) => answer.add(bytes).map_err(told)?,
+                Outgoing::Inline(bytes) => answer.add(bytes).map_err(error_text)?,
                 Outgoing::Passed(stretch) => {
-                    answer.pass_on(&Incoming::Shared(stretch.clone())).map_err(told)?;
+                    answer.pass_on(&Incoming::Shared(stretch.clone())).map_err(error_text)?;
                 }
                 Outgoing::Shared { lent, offset, len } => {
                     answer.add_shared(Arc::clone(lent), *offset, *len, 0);
@@ -277,7 +277,7 @@ impl Common {
         };
         let mut answer = self.payload().go_on_with(self.said(&texts));
         for section in &sections {
-            answer.pass_on(section).map_err(told)?;
+            answer.pass_on(section).map_err(error_text)?;
         }
         Ok(answer.finish())
     }
@@ -287,7 +287,7 @@ fn flag(set: bool) -> &'static str {
     if set { "1" } else { "0" }
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_link::payload::{Outgoing, Payload};
-use gridrpc_shm::segment::Left;
+use gridrpc_shm::segment::InPlaceResult;
 use gridrpc_wire::{Message, Order, RemoteError};
 
 use crate::call::{Call, Extras, Outcome};
-use crate::daemon_connection::AskError;
+use crate::daemon_connection::DaemonRequestError;
 use crate::detached::{DetachedError, DetachedWatcher, Interrupted, PATIENCE};
 use crate::error::GridError;
 use crate::function::FunctionRef;
@@ -82,8 +82,12 @@ impl Grid {
                 Ok(Ok(number)) => return Ok(Some(server.id_of(&number))),
                 Ok(Err(error)) => return Err(DetachedError::Failed(error)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) if interrupted() => break AskError::Interrupted,
-                Err(RecvTimeoutError::Timeout) if Instant::now() > until => break AskError::Silent,
+                Err(RecvTimeoutError::Timeout) if interrupted() => {
+                    break DaemonRequestError::Interrupted;
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() > until => {
+                    break DaemonRequestError::Silent;
+                }
                 // It was answered first, or its server is gone.
                 Err(RecvTimeoutError::Timeout) if call.done() => {
                     self.common.lock().detaching.remove(&id);
@@ -125,7 +129,7 @@ impl Grid {
                 copied
             }
             Outgoing::Shared { lent, offset, len } => {
-                Left::new(lent, *offset, *len)?.bytes().to_vec()
+                InPlaceResult::new(lent, *offset, *len)?.bytes().to_vec()
             }
             Outgoing::Passed(stretch) => stretch.bytes().to_vec(),
             Outgoing::Blob { blob, part, .. } => {

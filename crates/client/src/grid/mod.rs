@@ -78,7 +78,7 @@ pub struct Grid {
     /// Names of the grid and its hosts.
     about: Arc<About>,
     /// Reports hosts that the program waits for.
-    waiting: Mutex<Option<start_progress::Teller>>,
+    waiting: Mutex<Option<start_progress::ProgressReporter>>,
 }
 
 impl Grid {
@@ -153,7 +153,7 @@ impl Grid {
             .name("gridrpc-reactor".into())
             .spawn(move || group.serve())
             .map_err(system("starting a thread"))?;
-        let waiting = start_progress::Teller::start(progress_of, &common, &hosts);
+        let waiting = start_progress::ProgressReporter::start(progress_of, &common, &hosts);
         Ok(Grid {
             common,
             about,

@@ -26,18 +26,18 @@ const BESIDE: Duration = Duration::from_secs(30);
 const WIDE: usize = 100;
 /// Thread that reports hosts that the program waits for. Dropping it ends the thread.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct ProgressReporter {
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Teller {
+impl ProgressReporter {
     /// Returns `None` if there is nothing to report or no thread is available.
     pub(super) fn start(
         progress: Progress,
         common: &Arc<Common>,
         hosts: &Arc<[Named]>,
-    ) -> Option<Teller> {
+    ) -> Option<ProgressReporter> {
         if hosts.is_empty() {
             return None;
         }
@@ -47,19 +47,19 @@ impl Teller {
         }
         let (end, ended) = mpsc::channel();
         let (common, hosts) = (Arc::clone(common), Arc::clone(hosts));
-        let mut telling = Telling::new(progress);
+        let mut telling = ReportState::new(progress);
         let run = move || {
             while ended.recv_timeout(telling.pause()) == Err(RecvTimeoutError::Timeout) {
-                telling.tell(Instant::now(), &states(&common, &hosts));
+                telling.report(Instant::now(), &states(&common, &hosts));
             }
             status_line::clear();
         };
         let thread = std::thread::Builder::new().name("gridrpc-progress".into()).spawn(run).ok()?;
-        Some(Teller { end: Some(end), thread: Some(thread) })
+        Some(ProgressReporter { end: Some(end), thread: Some(thread) })
     }
 }
 
-impl Drop for Teller {
+impl Drop for ProgressReporter {
     fn drop(&mut self) {
         drop(self.end.take());
         // A thread that panicked has nothing more to report.
@@ -69,7 +69,7 @@ impl Drop for Teller {
 
 /// State of the report.
 #[derive(Debug)]
-struct Telling {
+struct ReportState {
     progress: Progress,
     /// Start of the wait for hosts.
     since: Option<Instant>,
@@ -79,9 +79,9 @@ struct Telling {
     last: String,
 }
 
-impl Telling {
-    fn new(progress: Progress) -> Telling {
-        Telling { progress, since: None, works_since: None, logged: None, last: String::new() }
+impl ReportState {
+    fn new(progress: Progress) -> ReportState {
+        ReportState { progress, since: None, works_since: None, logged: None, last: String::new() }
     }
 
     /// Time until the next poll.
@@ -89,7 +89,7 @@ impl Telling {
         if self.since.is_some() { LOOK } else { LOOK_AT_ALL }
     }
 
-    fn tell(&mut self, now: Instant, states: &[HostState]) {
+    fn report(&mut self, now: Instant, states: &[HostState]) {
         let Some(text) = self.text(now, states) else { return status_line::clear() };
         match self.progress {
             Progress::Line => {
@@ -135,7 +135,7 @@ impl Telling {
 fn summary(states: &[HostState]) -> String {
     let mut groups: BTreeMap<&str, Vec<&HostState>> = BTreeMap::new();
     states.iter().for_each(|one| groups.entry(&one.group).or_default().push(one));
-    let told = groups.iter().map(|(group, hosts)| {
+    let texts = groups.iter().map(|(group, hosts)| {
         let mut text = format!("{group}:");
         let mut first = true;
         for state in ["ready", "starting", "queued", "lost"] {
@@ -157,7 +157,7 @@ fn summary(states: &[HostState]) -> String {
         }
         text
     });
-    told.collect::<Vec<_>>().join("; ")
+    texts.collect::<Vec<_>>().join("; ")
 }
 
 /// Width of the terminal, characters.
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_line_comes_only_when_a_start_takes_long_and_goes_when_all_are_there() {
-        let (mut telling, begin) = (Telling::new(Progress::Line), Instant::now());
+        let (mut telling, begin) = (ReportState::new(Progress::Line), Instant::now());
         let mut at = |seconds, state| {
             telling.text(begin + Duration::from_secs(seconds), &[host(state, "")]).is_some()
         };
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_log_has_a_line_for_each_change_and_not_too_many() {
-        let (mut telling, begin) = (Telling::new(Progress::Log), Instant::now());
+        let (mut telling, begin) = (ReportState::new(Progress::Log), Instant::now());
         let mut at = |seconds, state| {
             telling.text(begin + Duration::from_secs(seconds), &[host(state, "")]).is_some()
         };

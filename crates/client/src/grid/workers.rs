@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use gridrpc_core::{
-    GroupId, Loss, Refusal, Reservation, Standing, Time, WorkerId, summarise_hosts,
+    GroupId, Loss, Refusal, Reservation, ReservationState, Time, WorkerId, summarise_hosts,
 };
 
 use crate::error::GridError;
@@ -70,11 +70,11 @@ impl Grid {
     #[must_use]
     pub fn absent_hosts(&self) -> Vec<String> {
         let state = self.common.lock();
-        let told = |(id, loss): (WorkerId, Option<&Arc<Loss>>)| match loss {
+        let status = |(id, loss): (WorkerId, Option<&Arc<Loss>>)| match loss {
             Some(loss) => (loss.host.clone(), loss.to_string()),
             None => state.hosts.how_far(id),
         };
-        summarise_hosts(state.core.absent_hosts().map(told))
+        summarise_hosts(state.core.absent_hosts().map(status))
     }
 
     /// Number of workers that the grid is to have. Hosts count once they have reported theirs.
@@ -152,7 +152,7 @@ impl Grid {
             return Err(Refusal::Closed.into());
         }
         let group = match &state.trust {
-            Some(trust) => trust.bound(code, group, what_of(code))?,
+            Some(trust) => trust.bound(code, group, describe_code(code))?,
             None => group,
         };
         let reserved = state.drive(|core, out| core.reserve(count, group, out));
@@ -162,17 +162,18 @@ impl Grid {
 
     /// State of a reserved worker.
     #[must_use]
-    pub fn standing(&self, of: Reservation) -> Standing {
+    pub fn standing(&self, of: Reservation) -> ReservationState {
         let state = self.common.lock();
-        if state.closing { Standing::Released } else { state.core.standing(of) }
+        if state.closing { ReservationState::Released } else { state.core.standing(of) }
     }
 
     /// Waits up to `timeout` until a reserved worker is ready or lost.
     #[must_use]
-    pub fn wait_for_reserved(&self, of: Reservation, timeout: Duration) -> Standing {
+    pub fn wait_for_reserved(&self, of: Reservation, timeout: Duration) -> ReservationState {
         let state = self.common.lock();
-        let starting =
-            |state: &mut State| !state.closing && state.core.standing(of) == Standing::Starting;
+        let starting = |state: &mut State| {
+            !state.closing && state.core.standing(of) == ReservationState::Starting
+        };
         let waited = self.common.changed.wait_timeout_while(state, timeout, starting);
         drop(waited);
         self.standing(of)
@@ -191,7 +192,7 @@ impl Grid {
 }
 
 /// An object that runs this code, for messages.
-fn what_of(code: Code) -> &'static str {
+fn describe_code(code: Code) -> &'static str {
     match code {
         Code::Python => "an object of a Python class",
         Code::Module => "an object of a module of this client",

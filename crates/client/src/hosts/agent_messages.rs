@@ -8,7 +8,7 @@ use gridrpc_transport::addresses::with_port;
 use gridrpc_wire::nested_call::is_request;
 use gridrpc_wire::{HostEnd, Message, Order, Place, RemoteError, Section, Stamps, VERSION};
 
-use crate::call::{KeptPart, Outcome, loss_from_the_wire};
+use crate::call::{Outcome, RemotePart, loss_from_the_wire};
 use crate::daemon_connection::RequestError;
 
 /// An event reported by an agent.
@@ -31,7 +31,7 @@ pub(crate) enum HostEvent {
     Kept {
         call: u64,
         stamps: Stamps,
-        parts: Vec<KeptPart>,
+        parts: Vec<RemotePart>,
         order: Order,
     },
     /// A result that had stayed on the host.
@@ -42,7 +42,7 @@ pub(crate) enum HostEvent {
     },
     Ended {
         call: u64,
-        end: EndThere,
+        end: RemoteEnd,
     },
     Callback {
         call: u64,
@@ -94,13 +94,13 @@ pub(crate) struct Joined {
     pub(crate) memory: u64,
     pub(crate) host: String,
     pub(crate) boot: String,
-    /// Addresses at which other agents can dial it.
+    /// Its addresses for other agents.
     pub(crate) addresses: Vec<String>,
 }
 
 /// How a call ended on a host.
 #[derive(Debug)]
-pub(crate) enum EndThere {
+pub(crate) enum RemoteEnd {
     Lost(Loss),
     NoWorkers(Loss),
     Cancelled,
@@ -138,7 +138,7 @@ impl Conversation {
                     "a result in the memory of this client".to_owned(),
                 ));
             }
-            events.push(understand(received)?);
+            events.push(decode(received)?);
             Ok(())
         });
         if let Err(error) = drained {
@@ -173,7 +173,7 @@ fn check_untrusted(message: &Message<'_>) -> Result<(), LinkError> {
     Err(LinkError::Untrusted(what))
 }
 
-fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
+fn decode(received: Received<'_>) -> Result<HostEvent, LinkError> {
     let Received { message, order, streams, .. } = received;
     let mapped = Mapped::default();
     let no_blobs = |_, _| None;
@@ -198,8 +198,8 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
             if sections.iter().any(|section| matches!(section.place, Place::Kept { .. })) =>
         {
             let part = |section: &Section<'_>| match section.place {
-                Place::Kept { .. } => Ok(KeptPart::There(section.len)),
-                Place::Inline(bytes) => Ok(KeptPart::Here(Incoming::Bytes(bytes.to_vec()))),
+                Place::Kept { .. } => Ok(RemotePart::There(section.len)),
+                Place::Inline(bytes) => Ok(RemotePart::Here(Incoming::Bytes(bytes.to_vec()))),
                 _ => Err(LinkError::Unexpected("a result that is kept in part".to_owned())),
             };
             let parts = sections.iter().map(part).collect::<Result<_, _>>()?;
@@ -221,10 +221,10 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
         }
         Message::Ended { call, end, loss } => {
             let end = match end {
-                HostEnd::Lost => EndThere::Lost(loss_from_the_wire(&loss)),
-                HostEnd::NoWorkers => EndThere::NoWorkers(loss_from_the_wire(&loss)),
-                HostEnd::Cancelled => EndThere::Cancelled,
-                HostEnd::Refused => EndThere::Refused(loss.why.to_owned()),
+                HostEnd::Lost => RemoteEnd::Lost(loss_from_the_wire(&loss)),
+                HostEnd::NoWorkers => RemoteEnd::NoWorkers(loss_from_the_wire(&loss)),
+                HostEnd::Cancelled => RemoteEnd::Cancelled,
+                HostEnd::Refused => RemoteEnd::Refused(loss.why.to_owned()),
             };
             HostEvent::Ended { call, end }
         }

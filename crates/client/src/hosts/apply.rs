@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use gridrpc_core::{BlobId, CallId, Core, End, Loss, Time, Took, WorkerId};
+use gridrpc_core::{BlobId, CallId, Core, End, Loss, OccupiedTime, Time, WorkerId};
 use gridrpc_link::payload::Incoming;
 use gridrpc_shm::Recovered;
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::nested_call::is_request;
 use gridrpc_wire::{Order, RemoteError, Stamps};
 
-use crate::call::{Call, KeptPart, KeptResult, LostItems, Outcome, ResultLease, moved};
+use crate::call::{Call, LostItems, Outcome, RemotePart, RemoteResult, ResultLease, moved};
 use crate::common::Common;
-use crate::common::callbacks::Wanted;
-use crate::hosts::agent_messages::{EndThere, HostEvent, refused};
+use crate::common::callbacks::PendingCallback;
+use crate::hosts::agent_messages::{HostEvent, RemoteEnd, refused};
 use crate::hosts::clock::Offset;
 use crate::hosts::peers::called;
 use crate::state::State;
@@ -28,13 +28,13 @@ pub(crate) struct Applied<'a> {
     /// Calls that have ended.
     pub(crate) answered: Vec<(Arc<Call>, Outcome, Stamps)>,
     /// Calls whose results stay on the host.
-    pub(crate) kept: Vec<(Arc<Call>, KeptResult, Stamps)>,
+    pub(crate) remote_results: Vec<(Arc<Call>, RemoteResult, Stamps)>,
     /// Calls whose results had stayed on the host.
     pub(crate) fetched: Vec<(Arc<Call>, Vec<Incoming>, Order)>,
     /// Outcomes that nobody needs.
     pub(crate) unwanted: Vec<Outcome>,
     /// Callbacks to run.
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<PendingCallback>,
     /// Events that concern no call.
     pub(crate) later: Vec<HostEvent>,
     /// A message that does not match any request.
@@ -56,7 +56,7 @@ impl<'a> Applied<'a> {
             offset,
             common,
             answered: Vec::new(),
-            kept: Vec::new(),
+            remote_results: Vec::new(),
             fetched: Vec::new(),
             unwanted: Vec::new(),
             wanted: Vec::new(),
@@ -91,18 +91,18 @@ impl<'a> Applied<'a> {
                 let sections = results.iter().map(|part| part.bytes().to_vec()).collect();
                 let recovered = Recovered { ended, running, sections };
                 state.recovered = Some((CallId(call), recovered, order));
-                self.ended(state, now, call, EndThere::Lost(loss));
+                self.ended(state, now, call, RemoteEnd::Lost(loss));
                 state.recovered = None;
             }
             HostEvent::Answer { call, stamps, outcome } => {
                 self.answered(state, now, call, stamps, outcome);
             }
             HostEvent::Kept { call, stamps, parts, order } => {
-                self.kept(state, now, call, stamps, parts, order);
+                self.remote_result(state, now, call, stamps, parts, order);
             }
             HostEvent::Fetched { call, sections, order } => {
-                if let Some(known) = state.kept.call(call) {
-                    let waiting = state.kept.came(call);
+                if let Some(known) = state.remote_results.call(call) {
+                    let waiting = state.remote_results.came(call);
                     state.to_gather.extend(waiting);
                     state.garbage.extend(known.take_payload());
                     let bytes = sections.iter().map(moved).sum();
@@ -118,7 +118,14 @@ impl<'a> Applied<'a> {
                         if is_request(index) && call.is_of_parent() {
                             state.drive(|core, out| core.nests(worker, out));
                         }
-                        self.wanted.push(Wanted { worker, id, call, index, arguments, order });
+                        self.wanted.push(PendingCallback {
+                            worker,
+                            id,
+                            call,
+                            index,
+                            arguments,
+                            order,
+                        });
                     }
                     None => state.fail_callback(self.id, id, "the call has ended"),
                 }
@@ -127,7 +134,7 @@ impl<'a> Applied<'a> {
                 self.reserved(state, now, number, lost);
             }
             HostEvent::Retracted(calls) => {
-                calls.iter().for_each(|call| state.kept_nothing(id, *call));
+                calls.iter().for_each(|call| state.no_remote_result(id, *call));
                 if let Some(out) = state.hosts.get(id) {
                     out.retracted(&calls);
                 }
@@ -168,7 +175,7 @@ impl<'a> Applied<'a> {
         let Some(out) = state.hosts.get(self.id) else { return };
         let took = seen_from_here(&mut stamps, &self.offset, out.base);
         let executor = state.hosts.answered_by(call, self.id);
-        state.kept_nothing(self.id, call);
+        state.no_remote_result(self.id, call);
         let Some(executor) = executor else { return self.unwanted.push(outcome) };
         let raised = matches!(outcome, Outcome::Raised { .. });
         let replied = state.drive(|core, out| {
@@ -190,13 +197,13 @@ impl<'a> Applied<'a> {
     }
 
     /// Handles a call that has returned and whose result stays on the host.
-    fn kept(
+    fn remote_result(
         &mut self,
         state: &mut State,
         now: Time,
         call: u64,
         mut stamps: Stamps,
-        parts: Vec<KeptPart>,
+        parts: Vec<RemotePart>,
         order: Order,
     ) {
         let Some(out) = state.hosts.get(self.id) else { return };
@@ -214,24 +221,24 @@ impl<'a> Applied<'a> {
                     state.garbage.extend(known.take_payload());
                 }
                 if live {
-                    state.kept.add(call, &known, self.id, again);
-                    self.kept.push((known, KeptResult { lease, parts, order }, stamps));
+                    state.remote_results.add(call, &known, self.id, again);
+                    self.remote_results.push((known, RemoteResult { lease, parts, order }, stamps));
                 }
             }
             Err(error) => self.broken = Some(error.to_string()),
         }
     }
 
-    fn ended(&mut self, state: &mut State, now: Time, call: u64, mut end: EndThere) {
+    fn ended(&mut self, state: &mut State, now: Time, call: u64, mut end: RemoteEnd) {
         let Some(out) = state.hosts.get(self.id) else { return };
-        if let EndThere::Lost(loss) | EndThere::NoWorkers(loss) = &mut end {
+        if let RemoteEnd::Lost(loss) | RemoteEnd::NoWorkers(loss) = &mut end {
             loss.worker = loss.worker.saturating_add(out.base);
             loss.host = called(self.name, &loss.host);
         }
         let executor = state.hosts.answered_by(call, self.id);
-        state.kept_nothing(self.id, call);
+        state.no_remote_result(self.id, call);
         let Some(executor) = executor else { return };
-        if executor == self.id && matches!(end, EndThere::NoWorkers(_)) {
+        if executor == self.id && matches!(end, RemoteEnd::NoWorkers(_)) {
             // No worker of the host has begun the call, and none will: others may run it. The host reports next that
             // it ends, and gets no more calls until then.
             return state.drive(|core, out| {
@@ -240,21 +247,21 @@ impl<'a> Applied<'a> {
             });
         }
         let lost = match &end {
-            EndThere::Lost(loss) if executor != self.id => Some(loss.clone()),
+            RemoteEnd::Lost(loss) if executor != self.id => Some(loss.clone()),
             _ => None,
         };
         let end = match end {
-            EndThere::Lost(loss) => Ok(End::WorkerLost(Arc::new(loss))),
-            EndThere::NoWorkers(loss) => Ok(End::NoWorkers(Arc::new(loss))),
-            EndThere::Cancelled => Ok(End::Cancelled),
-            EndThere::Refused(why) => Err(why),
+            RemoteEnd::Lost(loss) => Ok(End::WorkerLost(Arc::new(loss))),
+            RemoteEnd::NoWorkers(loss) => Ok(End::NoWorkers(Arc::new(loss))),
+            RemoteEnd::Cancelled => Ok(End::Cancelled),
+            RemoteEnd::Refused(why) => Err(why),
         };
         let ended = match end {
             Ok(end) => {
                 state.drive(|core, out| core.host_ended(now, executor, CallId(call), end, out))
             }
             Err(why) => {
-                let took = Took { ran: 0, whole: 0 };
+                let took = OccupiedTime { ran: 0, whole: 0 };
                 let raised =
                     state.drive(|core, out| core.raised(now, executor, CallId(call), took, out));
                 if let Ok((call, true)) = &raised {
@@ -279,7 +286,7 @@ impl<'a> Applied<'a> {
     /// Handles a call that its server keeps as a detached one.
     fn detached(&mut self, state: &mut State, now: Time, call: u64, id: String) {
         let executor = state.hosts.left_by(call, self.id);
-        state.kept_nothing(self.id, call);
+        state.no_remote_result(self.id, call);
         let Some(executor) = executor else { return };
         let left = state.drive(|core, out| core.detached(now, executor, CallId(call), out));
         let (known, is_alive) = match left {
@@ -323,12 +330,12 @@ impl<'a> Applied<'a> {
 }
 
 /// Converts the stamps of an answer to this host's clock and to the grid's worker number.
-fn seen_from_here(stamps: &mut Stamps, offset: &Offset, first_worker: u32) -> Took {
+fn seen_from_here(stamps: &mut Stamps, offset: &Offset, first_worker: u32) -> OccupiedTime {
     stamps.worker = stamps.worker.saturating_add(first_worker);
     for time in [&mut stamps.received, &mut stamps.calc_in, &mut stamps.calc_out] {
         *time = offset.here(*time);
     }
-    Took {
+    OccupiedTime {
         ran: stamps.calc_out.saturating_sub(stamps.calc_in),
         whole: stamps.calc_out.saturating_sub(stamps.received),
     }

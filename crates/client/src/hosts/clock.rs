@@ -55,18 +55,19 @@ impl Clock {
     }
 
     /// Adds a reading of the other clock, taken between these two times.
-    pub(crate) fn heard(&mut self, asked: u64, heard: u64, theirs: u64) {
-        let error = heard.saturating_sub(asked).div_ceil(2);
-        let middle = asked + error;
+    pub(crate) fn add_sample(&mut self, sent: u64, received: u64, theirs: u64) {
+        let error = received.saturating_sub(sent).div_ceil(2);
+        let middle = sent + error;
         let ahead = i64::try_from(i128::from(theirs) - i128::from(middle)).unwrap_or(0);
         // A larger difference means another clock, or one that has been set in the meantime.
         let differs = |from: i64, error: u64| ahead.abs_diff(from) > error;
         self.same &= !differs(0, error);
-        self.readings.retain(|old| !differs(old.ahead, old.error_at(heard).saturating_add(error)));
+        self.readings
+            .retain(|old| !differs(old.ahead, old.error_at(received).saturating_add(error)));
         if self.readings.len() == KEPT {
             self.readings.pop_front();
         }
-        self.readings.push_back(Reading { at: heard, ahead, error });
+        self.readings.push_back(Reading { at: received, ahead, error });
     }
 
     /// The best estimate now. Before the first reading the error is unbounded.
@@ -91,23 +92,23 @@ mod tests {
     #[test]
     fn the_same_clock_needs_no_correction() {
         let mut clock = Clock::new(true);
-        clock.heard(10, 20, 13);
+        clock.add_sample(10, 20, 13);
         assert_eq!(clock.offset(30), Offset::default());
     }
 
     #[test]
     fn one_that_should_be_the_same_and_is_not_is_corrected() {
         let mut clock = Clock::new(true);
-        clock.heard(10, 20, 3_600 * SECOND + 15);
+        clock.add_sample(10, 20, 3_600 * SECOND + 15);
         assert_eq!(clock.offset(20).here(3_600 * SECOND + 15), 15);
     }
 
     #[test]
     fn what_was_read_before_a_clock_jumped_counts_no_more() {
         let mut clock = Clock::new(false);
-        clock.heard(SECOND, SECOND + 100, SECOND + 50);
+        clock.add_sample(SECOND, SECOND + 100, SECOND + 50);
         let later = 2 * SECOND;
-        clock.heard(later, later + 1_000_000, later + 3_600 * SECOND);
+        clock.add_sample(later, later + 1_000_000, later + 3_600 * SECOND);
         let offset = clock.offset(later + 1_000_000);
         assert_eq!(offset.error, 500_000);
         assert!(offset.here(later + 3_600 * SECOND).abs_diff(later) <= 500_000);
@@ -117,13 +118,13 @@ mod tests {
     fn the_quickest_answer_counts_as_long_as_it_is_fresh() {
         let mut clock = Clock::new(false);
         assert_eq!(clock.offset(0).error, u64::MAX, "nothing is known");
-        clock.heard(1_000, 1_200, 5_000_100);
-        clock.heard(2_000, 42_000, 5_030_000);
+        clock.add_sample(1_000, 1_200, 5_000_100);
+        clock.add_sample(2_000, 42_000, 5_030_000);
         let offset = clock.offset(50_000);
         assert_eq!((offset.here(5_000_100), offset.error), (1_100, 100));
         // After an hour, a new slow answer is more precise.
         let later = 3_600 * SECOND;
-        clock.heard(later, later + 1_000_000, later + 9_500_000);
+        clock.add_sample(later, later + 1_000_000, later + 9_500_000);
         let offset = clock.offset(later + 1_000_000);
         assert_eq!((offset.here(later + 9_500_000), offset.error), (later + 500_000, 500_000));
     }
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn a_clock_behind_this_one_is_put_forward() {
         let mut clock = Clock::new(false);
-        clock.heard(SECOND, SECOND + 10, 5);
+        clock.add_sample(SECOND, SECOND + 10, 5);
         assert_eq!(clock.offset(SECOND + 10).here(105), SECOND + 105);
     }
 }

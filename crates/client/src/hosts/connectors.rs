@@ -10,7 +10,7 @@ use gridrpc_sys::lock;
 
 use crate::hosts::connector::{HostConnector, HostRequest, NotRequested};
 use crate::hosts::dialled_server::DialledServer;
-use crate::hosts::inbox::{Deliver, News};
+use crate::hosts::inbox::{Deliver, InboxEvent};
 use crate::hosts::launched_agents::LaunchedAgents;
 use crate::hosts::listeners::Listeners;
 use crate::hosts::plans::Plan;
@@ -31,7 +31,7 @@ impl Connectors {
     pub(crate) fn new(groups: Vec<HostGroup>, program: &Path, deliver: &Deliver) -> Connectors {
         let admit = deliver.clone();
         let listeners = Arc::new(Mutex::new(Listeners::new(move |admitted| {
-            admit.0(News::Connected(admitted.agent, admitted.transport));
+            admit.0(InboxEvent::Connected(admitted.agent, admitted.transport));
         })));
         let groups: Vec<Arc<HostGroup>> = groups.into_iter().map(Arc::new).collect();
         let connector = |group: &Arc<HostGroup>| -> Box<dyn HostConnector> {

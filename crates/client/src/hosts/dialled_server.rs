@@ -10,7 +10,7 @@ use gridrpc_launch::Launcher;
 use gridrpc_transport::{Transport, Unix, dial_local};
 
 use crate::hosts::connector::{HostConnector, HostRequest, NotRequested};
-use crate::hosts::inbox::{Deliver, News};
+use crate::hosts::inbox::{Deliver, InboxEvent};
 use crate::hosts::session_hints::session_unreachable;
 
 /// A session as the only host of a group. It outlives its clients.
@@ -34,7 +34,7 @@ impl HostConnector for DialledServer {
         for HostRequest { agent, .. } in hosts {
             // The reactor cannot wait for a session that accepts nothing: the core requests the host again.
             match dial(&self.session, self.socket.clone(), Duration::ZERO) {
-                Ok(unix) => self.deliver.0(News::Connected(agent, Arc::new(unix))),
+                Ok(unix) => self.deliver.0(InboxEvent::Connected(agent, Arc::new(unix))),
                 Err(why) => failed.push(NotRequested { agent, why }),
             }
         }

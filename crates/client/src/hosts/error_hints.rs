@@ -63,7 +63,7 @@ pub(crate) fn agent_left(how: &str) -> String {
     format!("its agent is gone: {how}")
 }
 
-/// A host from which nothing has arrived for as long as `heartbeat`.
+/// A host that has been silent for `heartbeat`.
 pub(crate) fn silent(heartbeat: Duration) -> String {
     format!(
         "it was silent for {} s: its agent is stopped, or the network is cut (see `heartbeat` in the \
@@ -136,7 +136,7 @@ pub(crate) fn other_version(version: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn told(cause: &str, stderr: &str) -> String {
+    fn explain(cause: &str, stderr: &str) -> String {
         let (cause, stderr) = (Cause::Failed(cause.to_owned()), stderr.to_owned());
         let loss = Loss { worker: 0, pid: 0, host: "node1".to_owned(), cause, stderr };
         no_workers("/opt/python", &loss)
@@ -152,29 +152,29 @@ mod tests {
 
     #[test]
     fn a_firewall_is_blamed_only_where_a_job_has_started() {
-        let told = |state: &str| not_come(Duration::from_secs(8), state);
+        let explain = |state: &str| not_come(Duration::from_secs(8), state);
         let said = "sbatch: Slurm temporarily unable to accept job";
         for state in [format!("{SUBMITTED} ({said})"), format!("{UNANSWERED}: no answer")] {
-            let text = told(&state);
+            let text = explain(&state);
             assert!(text.contains("has not answered within 8 s"), "{text}");
             assert!(text.contains(&state) && !text.contains("firewall"), "{text}");
         }
-        assert!(told("is queued as job 3").contains("did not start its agent within 8 s"));
-        assert!(told("is starting on n1 (job 3)").contains("firewall"));
+        assert!(explain("is queued as job 3").contains("did not start its agent within 8 s"));
+        assert!(explain("is starting on n1 (job 3)").contains("firewall"));
     }
 
     #[test]
     fn what_python_says_becomes_advice() {
         let line = "gridrpc: Python 3.8.1 (/x) is of another minor version than the client's Python 3.11.7";
-        let text = told("ended", &format!("hello\n{line}\n"));
+        let text = explain("ended", &format!("hello\n{line}\n"));
         assert!(text.starts_with("Python 3.8.1") && text.contains("`python` in"), "{text}");
-        let text = told("ended", "ModuleNotFoundError: No module named 'gridrpc'");
+        let text = explain("ended", "ModuleNotFoundError: No module named 'gridrpc'");
         assert!(text.contains("`/opt/python -m pip install gridrpc`"), "{text}");
-        let text = told("could not run `/opt/python`: No such file", "");
+        let text = explain("could not run `/opt/python`: No such file", "");
         assert!(text.contains("No such file: see that this Python is there"), "{text}");
         let why = format!("{NOT_PRELOADED}could not load `x.so`");
-        assert_eq!(told(&why, ""), why);
-        let text = told("ended", "Traceback:\nFileNotFoundError: '/x'\n");
+        assert_eq!(explain(&why, ""), why);
+        let text = explain("ended", "Traceback:\nFileNotFoundError: '/x'\n");
         assert!(text.contains("failed: ended: FileNotFoundError: '/x'; see"), "{text}");
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use gridrpc_core::Time;
-use gridrpc_link::Coming;
+use gridrpc_link::PartialAnswer;
 
 /// With this many hosts or fewer, large answers do not congest the link.
 pub(crate) const FEW: usize = 16;
@@ -24,8 +24,7 @@ const FEW_BYTES: usize = 1 << 20;
 /// How long a stalled answer holds back others, ns. Its link may be dead.
 const HANDSHAKE_TIMEOUT: u64 = 1_000_000_000;
 
-/// An answer: its host and its number on the connection. Each host sends requested answers in the order in which it
-/// has announced them.
+/// An answer: its host and its number on the connection. Each host sends requested answers in the order of their announcements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Answer {
     host: usize,
@@ -34,7 +33,7 @@ struct Answer {
 
 /// A requested answer.
 #[derive(Debug)]
-struct UnderWay {
+struct PendingFetch {
     answer: Answer,
     left: usize,
     until: Time,
@@ -46,13 +45,18 @@ pub(crate) struct Fetches {
     /// The last answer that each host has announced.
     announced: HashMap<usize, u32>,
     waiting: VecDeque<(Answer, usize)>,
-    under_way: Vec<UnderWay>,
+    under_way: Vec<PendingFetch>,
 }
 
 impl Fetches {
     /// Records data from a host. `coming`: its answers that are not complete.
-    pub(crate) fn heard(&mut self, now: Time, host: usize, coming: impl Iterator<Item = Coming>) {
-        let coming: Vec<Coming> = coming.filter(|coming| coming.total >= LARGE).collect();
+    pub(crate) fn add_sample(
+        &mut self,
+        now: Time,
+        host: usize,
+        coming: impl Iterator<Item = PartialAnswer>,
+    ) {
+        let coming: Vec<PartialAnswer> = coming.filter(|coming| coming.total >= LARGE).collect();
         self.under_way.retain_mut(|one| {
             if one.answer.host != host {
                 return true;
@@ -64,7 +68,7 @@ impl Fetches {
             }
             true
         });
-        for Coming { number, left, .. } in coming {
+        for PartialAnswer { number, left, .. } in coming {
             let last = self.announced.get(&host);
             // Numbers wrap around.
             if last.is_none_or(|last| number.wrapping_sub(*last).cast_signed() > 0) {
@@ -89,7 +93,7 @@ impl Fetches {
             return None;
         }
         let (answer, left) = self.waiting.pop_front()?;
-        self.under_way.push(UnderWay { answer, left, until: now + HANDSHAKE_TIMEOUT });
+        self.under_way.push(PendingFetch { answer, left, until: now + HANDSHAKE_TIMEOUT });
         Some(answer.host)
     }
 
@@ -113,11 +117,11 @@ mod tests {
 
     const MB: usize = 1 << 20;
 
-    fn announced(number: u32, total: usize) -> Coming {
-        Coming { number, total, left: total }
+    fn announced(number: u32, total: usize) -> PartialAnswer {
+        PartialAnswer { number, total, left: total }
     }
 
-    fn asked(fetching: &mut Fetches, now: Time) -> Vec<usize> {
+    fn requested(fetching: &mut Fetches, now: Time) -> Vec<usize> {
         std::iter::from_fn(|| fetching.next(now)).collect()
     }
 
@@ -125,7 +129,7 @@ mod tests {
     fn waiting(now: Time, hosts: usize, total: usize) -> Fetches {
         let mut fetching = Fetches::default();
         for host in 0..hosts {
-            fetching.heard(now, host, [announced(1, total)].into_iter());
+            fetching.add_sample(now, host, [announced(1, total)].into_iter());
         }
         fetching
     }
@@ -135,14 +139,18 @@ mod tests {
         let now = Time(7);
         let mut fetching = Fetches::default();
         for host in (0..40).rev() {
-            fetching.heard(now, host, [announced(1, MB)].into_iter());
+            fetching.add_sample(now, host, [announced(1, MB)].into_iter());
         }
-        assert_eq!(asked(&mut fetching, now), Vec::from_iter((24..40).rev()));
+        assert_eq!(requested(&mut fetching, now), Vec::from_iter((24..40).rev()));
         // One answer is complete, and one is partial.
-        fetching.heard(now, 25, [].into_iter());
-        fetching.heard(now, 26, [Coming { number: 1, total: MB, left: MB / 2 }].into_iter());
-        assert_eq!(asked(&mut fetching, now), [23]);
-        assert!(asked(&mut fetching, now).is_empty());
+        fetching.add_sample(now, 25, [].into_iter());
+        fetching.add_sample(
+            now,
+            26,
+            [PartialAnswer { number: 1, total: MB, left: MB / 2 }].into_iter(),
+        );
+        assert_eq!(requested(&mut fetching, now), [23]);
+        assert!(requested(&mut fetching, now).is_empty());
     }
 
     #[test]
@@ -150,17 +158,17 @@ mod tests {
         let now = Time(7);
         let mut fetching = Fetches::default();
         let all = [announced(u32::MAX, MB), announced(0, MB), announced(1, LARGE - 1)];
-        fetching.heard(now, 7, all[..1].iter().copied());
-        fetching.heard(now, 7, all.into_iter());
-        assert_eq!(asked(&mut fetching, now), [7, 7], "small ones come by themselves");
-        fetching.heard(now, 7, [announced(0, MB), announced(2, MB)].into_iter());
-        assert_eq!(asked(&mut fetching, now), [7]);
+        fetching.add_sample(now, 7, all[..1].iter().copied());
+        fetching.add_sample(now, 7, all.into_iter());
+        assert_eq!(requested(&mut fetching, now), [7, 7], "small ones come by themselves");
+        fetching.add_sample(now, 7, [announced(0, MB), announced(2, MB)].into_iter());
+        assert_eq!(requested(&mut fetching, now), [7]);
     }
 
     #[test]
     fn as_many_middling_ones_as_make_up_some_large_ones() {
         let now = Time(7);
-        assert_eq!(asked(&mut waiting(now, 100, LARGE), now).len(), MB / LARGE);
+        assert_eq!(requested(&mut waiting(now, 100, LARGE), now).len(), MB / LARGE);
     }
 
     #[test]
@@ -168,13 +176,13 @@ mod tests {
         let now = Time(7);
         let mut fetching = waiting(now, 2 * AT_ONCE + 4, MB);
         assert_eq!(fetching.due(now), None);
-        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
+        assert_eq!(requested(&mut fetching, now).len(), AT_ONCE);
         let due = fetching.due(now).expect("some keep others waiting");
         assert!((now + HANDSHAKE_TIMEOUT..now + 3 * HANDSHAKE_TIMEOUT).contains(&due));
-        assert_eq!(asked(&mut fetching, Time(due.0 - 1)).len(), 0);
-        assert_eq!(asked(&mut fetching, due).len(), AT_ONCE);
+        assert_eq!(requested(&mut fetching, Time(due.0 - 1)).len(), 0);
+        assert_eq!(requested(&mut fetching, due).len(), AT_ONCE);
         // No answer waits behind the last ones.
-        assert_eq!(asked(&mut fetching, due + 3 * HANDSHAKE_TIMEOUT).len(), 4);
+        assert_eq!(requested(&mut fetching, due + 3 * HANDSHAKE_TIMEOUT).len(), 4);
         assert_eq!(fetching.due(now), None);
     }
 
@@ -182,36 +190,36 @@ mod tests {
     fn what_continues_keeps_others_waiting() {
         let now = Time(7);
         let mut fetching = waiting(now, 2 * AT_ONCE, 4 * MB);
-        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
+        assert_eq!(requested(&mut fetching, now).len(), AT_ONCE);
         for host in 0..AT_ONCE {
-            let coming = Coming { number: 1, total: 4 * MB, left: 3 * MB };
-            fetching.heard(now + HANDSHAKE_TIMEOUT / 2, host, [coming].into_iter());
+            let coming = PartialAnswer { number: 1, total: 4 * MB, left: 3 * MB };
+            fetching.add_sample(now + HANDSHAKE_TIMEOUT / 2, host, [coming].into_iter());
         }
-        assert!(asked(&mut fetching, now + HANDSHAKE_TIMEOUT).is_empty());
-        assert_eq!(asked(&mut fetching, now + 2 * HANDSHAKE_TIMEOUT).len(), AT_ONCE);
+        assert!(requested(&mut fetching, now + HANDSHAKE_TIMEOUT).is_empty());
+        assert_eq!(requested(&mut fetching, now + 2 * HANDSHAKE_TIMEOUT).len(), AT_ONCE);
     }
 
     #[test]
     fn the_next_answer_of_a_host_waits_behind_others() {
         let now = Time(7);
         let mut fetching = waiting(now, AT_ONCE + 1, MB);
-        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
-        fetching.heard(now, 3, [announced(2, MB)].into_iter());
-        assert_eq!(asked(&mut fetching, now), [16]);
-        fetching.heard(now, 16, [].into_iter());
-        assert_eq!(asked(&mut fetching, now), [3]);
+        assert_eq!(requested(&mut fetching, now).len(), AT_ONCE);
+        fetching.add_sample(now, 3, [announced(2, MB)].into_iter());
+        assert_eq!(requested(&mut fetching, now), [16]);
+        fetching.add_sample(now, 16, [].into_iter());
+        assert_eq!(requested(&mut fetching, now), [3]);
     }
 
     #[test]
     fn lost_hosts_make_room_and_start_over() {
         let now = Time(7);
         let mut fetching = waiting(now, AT_ONCE + 2, MB);
-        assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
+        assert_eq!(requested(&mut fetching, now).len(), AT_ONCE);
         fetching.forget(16);
         fetching.forget(0);
-        assert_eq!(asked(&mut fetching, now), [17]);
-        fetching.heard(now, 0, [announced(1, MB)].into_iter());
+        assert_eq!(requested(&mut fetching, now), [17]);
+        fetching.add_sample(now, 0, [announced(1, MB)].into_iter());
         fetching.forget(1);
-        assert_eq!(asked(&mut fetching, now), [0]);
+        assert_eq!(requested(&mut fetching, now), [0]);
     }
 }

@@ -9,7 +9,7 @@ use gridrpc_sys::lock;
 
 use crate::hosts::connector::{HostConnector, HostRequest, NotRequested};
 use crate::hosts::error_hints::not_requested;
-use crate::hosts::inbox::{Deliver, News};
+use crate::hosts::inbox::{Deliver, InboxEvent};
 use crate::hosts::listeners::Listeners;
 
 /// The agents of a group.
@@ -48,7 +48,7 @@ impl HostConnector for LaunchedAgents {
         if self.launcher.is_none() && !starts.is_empty() {
             let deliver = self.deliver.clone();
             let report =
-                Report(Arc::new(move |agent, event| deliver.0(News::Launcher(agent, event))));
+                Report(Arc::new(move |agent, event| deliver.0(InboxEvent::Launcher(agent, event))));
             self.launcher = gridrpc_launch::open(&self.group, &self.program, report);
         }
         if let Some(launcher) = self.launcher.as_mut().filter(|_| !starts.is_empty()) {

@@ -77,7 +77,7 @@ fn is_here(group: &HostGroup) -> bool {
         && matches!(&group.launcher, LauncherKind::Local { prefix } if prefix.is_empty())
 }
 
-/// Names and addresses by which agents may reach this machine, the most likely first.
+/// Names and addresses of this machine for agents, the most likely first.
 fn names(group: &HostGroup) -> Vec<String> {
     if !group.addresses.is_empty() {
         return group.addresses.clone();

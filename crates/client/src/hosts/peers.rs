@@ -13,7 +13,7 @@ use crate::config::{HostGroups, RemoteWorkers};
 use crate::hosts::agent_messages::Conversation;
 use crate::hosts::clock::Clock;
 use crate::hosts::connectors::Connectors;
-use crate::hosts::dialled::Dialled;
+use crate::hosts::dialled::DialTarget;
 use crate::hosts::fetches::Fetches;
 use crate::hosts::inbox::{Deliver, Inbox};
 use crate::hosts::plans::{Plan, plans};
@@ -57,12 +57,12 @@ pub(crate) enum Stage {
     Asked,
     There(Box<Peer>),
     /// Its agent is gone, and the launcher may report the reason in time.
-    Left(Box<Left>),
+    Left(Box<LostPeer>),
 }
 
 /// A host whose agent is gone.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct LostPeer {
     /// Reason to report if the launcher does not report one.
     pub(crate) why: String,
     /// The name that the host reported.
@@ -84,7 +84,7 @@ pub(crate) struct Peer {
     /// Time of the last data from it.
     pub(crate) heard: Time,
     /// Time of the last ping to it.
-    pub(crate) asked: Time,
+    pub(crate) requested: Time,
     /// Time of the last sign of life to it.
     pub(crate) spoke: Time,
     /// Whether it has answered calls since the last ping to it.
@@ -140,8 +140,8 @@ impl Hosts {
     }
 
     /// The session or server that is this host; none: its agent is started.
-    pub(crate) fn dialled(&self, index: usize) -> Option<Dialled<'_>> {
-        Dialled::of(&self.connectors.group(&self.plans[index]).launcher)
+    pub(crate) fn dialled(&self, index: usize) -> Option<DialTarget<'_>> {
+        DialTarget::of(&self.connectors.group(&self.plans[index]).launcher)
     }
 
     /// Whether this executor is one of the hosts.

@@ -15,7 +15,7 @@ pub(crate) fn server_gone(server: &ServerAddress, how: &str) -> String {
     )
 }
 
-/// A server from which nothing has arrived for as long as `heartbeat`.
+/// A server that has been silent for `heartbeat`.
 pub(crate) fn server_silent(server: &ServerAddress, heartbeat: Duration) -> String {
     format!(
         "server `{server}` was silent for {} s: the network is interrupted, or its process is stopped; see whether it \

@@ -40,7 +40,7 @@ pub(crate) fn session_gone(name: &str, how: &str) -> String {
     )
 }
 
-/// A session from which nothing has arrived for as long as `heartbeat`.
+/// A session that has been silent for `heartbeat`.
 pub(crate) fn session_silent(name: &str, heartbeat: Duration) -> String {
     format!(
         "session `{name}` was silent for {} s: its process is stopped or overloaded; see `gridrpc session \
@@ -76,13 +76,13 @@ mod tests {
     #[test]
     fn each_failure_has_its_remedy() {
         let socket = Path::new("/state/gridrpc/sessions/work/socket");
-        let told = |kind: io::ErrorKind| session_unreachable("work", Some(socket), &kind.into());
+        let explain = |kind: io::ErrorKind| session_unreachable("work", Some(socket), &kind.into());
         let start = "session `work` does not run: start it by `gridrpc session start work`";
-        assert_eq!(told(io::ErrorKind::NotFound), start);
-        assert_eq!(told(io::ErrorKind::ConnectionRefused), start);
-        let busy = told(io::ErrorKind::WouldBlock);
+        assert_eq!(explain(io::ErrorKind::NotFound), start);
+        assert_eq!(explain(io::ErrorKind::ConnectionRefused), start);
+        let busy = explain(io::ErrorKind::WouldBlock);
         assert!(busy.contains("does not accept") && busy.ends_with("show work`"), "{busy}");
-        let refused = told(io::ErrorKind::PermissionDenied);
+        let refused = explain(io::ErrorKind::PermissionDenied);
         assert!(refused.contains("at `/state/gridrpc/sessions/work/socket`: "), "{refused}");
         let homeless = session_unreachable("work", None, &io::ErrorKind::Other.into());
         assert!(homeless.contains("set XDG_STATE_HOME"), "{homeless}");

@@ -6,7 +6,7 @@ use std::thread;
 use gridrpc_launch::{Event, Launcher};
 
 use crate::hosts::connector::{HostConnector, HostRequest, NotRequested};
-use crate::hosts::inbox::{Deliver, News};
+use crate::hosts::inbox::{Deliver, InboxEvent};
 use crate::server_access::ServerAccess;
 
 /// A shared server as the only host of a group. It outlives its clients.
@@ -28,9 +28,9 @@ impl HostConnector for SharedServer {
         for HostRequest { agent, .. } in hosts {
             let (access, deliver) = (Arc::clone(&self.access), self.deliver.clone());
             let dialling = move || match access.dial() {
-                Ok(transport) => deliver.0(News::Connected(agent, transport)),
+                Ok(transport) => deliver.0(InboxEvent::Connected(agent, transport)),
                 Err(error) => {
-                    deliver.0(News::Launcher(agent, Event::Failed(error.to_string())));
+                    deliver.0(InboxEvent::Launcher(agent, Event::Failed(error.to_string())));
                 }
             };
             let thread = thread::Builder::new().name("gridrpc-dial".to_owned());

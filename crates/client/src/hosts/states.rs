@@ -54,11 +54,11 @@ pub(crate) fn states(common: &Common, hosts: &[Named]) -> Vec<HostState> {
 /// The state of a host.
 pub(crate) fn state_of(state: &State, named: &Named) -> Option<HostState> {
     let status = state.core.host_status(named.id)?;
-    Some(told(named, &status, state.hosts.state(named.id)))
+    Some(host_state(named, &status, state.hosts.state(named.id)))
 }
 
 /// `far`: progress of its start.
-fn told(named: &Named, status: &HostStatus, far: &str) -> HostState {
+fn host_state(named: &Named, status: &HostStatus, far: &str) -> HostState {
     let detail = match (status.stage, &status.loss) {
         (HostStage::GivenUp | HostStage::Starting, Some(loss)) => loss.to_string(),
         (HostStage::Starting | HostStage::GivenUp, None) => far.to_owned(),

@@ -9,7 +9,7 @@ pub mod place;
 mod snapshot;
 mod stats;
 
-pub(crate) use offer::Offer;
+pub(crate) use offer::StatsSocket;
 pub use snapshot::name_program;
 pub(crate) use snapshot::{About, snapshot};
 pub use stats::{CallCounts, FunctionStats, HostStats, Stats};

@@ -10,7 +10,7 @@ use gridrpc_sys::forks;
 use gridrpc_sys::timed_stream::TimedStream;
 
 use crate::common::Common;
-use crate::live::place::{Place, user_of};
+use crate::live::place::{StatsAddress, user_of};
 use crate::live::snapshot::{About, snapshot};
 
 /// How long a reader may take to receive the data that the socket does not hold.
@@ -18,21 +18,21 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A socket that sends statistics to each connection.
 #[derive(Debug)]
-pub(crate) struct Offer {
+pub(crate) struct StatsSocket {
     listener: UnixListener,
     about: Arc<About>,
 }
 
-impl Offer {
+impl StatsSocket {
     /// Returns `None` if the system has no abstract sockets. Then the grid works but cannot be observed.
-    pub(crate) fn open(about: Arc<About>) -> Option<Offer> {
+    pub(crate) fn open(about: Arc<About>) -> Option<StatsSocket> {
         let user = nix::unistd::geteuid().as_raw();
-        let place = Place { user, pid: std::process::id(), grid: about.number };
+        let place = StatsAddress { user, pid: std::process::id(), grid: about.number };
         let listener = place.listen().ok()?;
         listener.set_nonblocking(true).ok()?;
         // A child would keep the name and never answer.
         forks::close_in_children(listener.as_raw_fd());
-        Some(Offer { listener, about })
+        Some(StatsSocket { listener, about })
     }
 
     /// Answers all open connections.
@@ -72,13 +72,13 @@ fn send(mut stream: UnixStream, text: Vec<u8>) {
     }
 }
 
-impl AsFd for Offer {
+impl AsFd for StatsSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
 }
 
-impl Drop for Offer {
+impl Drop for StatsSocket {
     fn drop(&mut self) {
         forks::forget(self.listener.as_raw_fd());
     }

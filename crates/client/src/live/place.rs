@@ -30,7 +30,7 @@ const TRIES: u32 = 16;
 
 /// Address of a grid's statistics.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct StatsAddress {
     /// User id of its owner.
     pub user: u32,
     /// Its process id.
@@ -41,7 +41,7 @@ pub struct Place {
 
 /// Reason why a grid's statistics are not available.
 #[derive(Debug, Error)]
-pub enum LookError {
+pub enum SnapshotError {
     /// It is gone.
     #[error("it has ended")]
     Gone,
@@ -67,15 +67,15 @@ pub enum LookError {
     Nonsense(serde_json::Error),
 }
 
-impl Place {
+impl StatsAddress {
     fn name(&self) -> String {
         format!("gridrpc-{}-{}-{}", self.user, self.pid, self.grid)
     }
 
-    fn named(name: &str) -> Option<Place> {
+    fn named(name: &str) -> Option<StatsAddress> {
         let mut parts = name.strip_prefix("gridrpc-")?.split('-').map(str::parse);
         let mut next = || parts.next()?.ok();
-        let place = Place { user: next()?, pid: next()?, grid: next()? };
+        let place = StatsAddress { user: next()?, pid: next()?, grid: next()? };
         (place.name() == name).then_some(place)
     }
 
@@ -97,48 +97,48 @@ impl Place {
     ///
     /// # Errors
     /// When it does not answer.
-    pub fn look(&self) -> Result<Stats, LookError> {
+    pub fn look(&self) -> Result<Stats, SnapshotError> {
         let mut stream = TimedStream::new(self.connect()?, HANDSHAKE_TIMEOUT).take(LONGEST);
         let mut text = Vec::new();
         stream.read_to_end(&mut text).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionReset => LookError::Gone,
-            io::ErrorKind::TimedOut => LookError::Late,
-            _ => LookError::Silent(error),
+            io::ErrorKind::ConnectionReset => SnapshotError::Gone,
+            io::ErrorKind::TimedOut => SnapshotError::Late,
+            _ => SnapshotError::Silent(error),
         })?;
         if text.is_empty() {
-            return Err(LookError::Gone);
+            return Err(SnapshotError::Gone);
         }
-        serde_json::from_slice(&text).map_err(LookError::Nonsense)
+        serde_json::from_slice(&text).map_err(SnapshotError::Nonsense)
     }
 
     /// Whether another process has taken the name of the grid.
     pub fn is_impostor(&self) -> bool {
-        matches!(self.connect(), Err(LookError::Impostor { .. }))
+        matches!(self.connect(), Err(SnapshotError::Impostor { .. }))
     }
 
     /// Connects to a process after verifying its identity.
-    fn connect(&self) -> Result<UnixStream, LookError> {
-        let silent = |errno: Errno| LookError::Silent(errno.into());
+    fn connect(&self) -> Result<UnixStream, SnapshotError> {
+        let silent = |errno: Errno| SnapshotError::Silent(errno.into());
         // A process that accepts no connection would block a blocking socket forever.
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket: OwnedFd =
             socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(silent)?;
         let address = UnixAddr::new_abstract(self.name().as_bytes()).map_err(silent)?;
         connect(socket.as_raw_fd(), &address).map_err(|errno| match errno {
-            Errno::ECONNREFUSED => LookError::Gone,
-            Errno::EAGAIN => LookError::Late,
+            Errno::ECONNREFUSED => SnapshotError::Gone,
+            Errno::EAGAIN => SnapshotError::Late,
             other => silent(other),
         })?;
         let stream = UnixStream::from(socket);
-        stream.set_nonblocking(false).map_err(LookError::Silent)?;
+        stream.set_nonblocking(false).map_err(SnapshotError::Silent)?;
         let peer = getsockopt(&stream, sockopt::PeerCredentials).map_err(silent)?;
         let (user, pid) = (peer.uid(), peer.pid());
         if user != self.user || !is_called(pid, self.pid) {
-            return Err(LookError::Impostor { user, pid });
+            return Err(SnapshotError::Impostor { user, pid });
         }
         let me = nix::unistd::geteuid().as_raw();
         if user != me && me != 0 {
-            return Err(LookError::NotYours(user));
+            return Err(SnapshotError::NotYours(user));
         }
         Ok(stream)
     }
@@ -163,21 +163,21 @@ pub(crate) fn user_of(stream: &impl AsFd) -> io::Result<u32> {
 ///
 /// # Errors
 /// When the kernel does not list them.
-pub fn all() -> io::Result<Vec<Place>> {
+pub fn all() -> io::Result<Vec<StatsAddress>> {
     let list = fs::read("/proc/net/unix")?;
     let list = String::from_utf8_lossy(&list);
-    let mut places: Vec<Place> = list.lines().filter_map(listed).collect();
+    let mut places: Vec<StatsAddress> = list.lines().filter_map(listed).collect();
     places.sort_unstable();
     places.dedup();
     Ok(places)
 }
 
 /// Parses a line of /proc/net/unix. Only the listening socket counts, not its connections.
-fn listed(line: &str) -> Option<Place> {
+fn listed(line: &str) -> Option<StatsAddress> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [_, _, _, flags, .., path] = fields[..] else { return None };
     let listens = flags == "00010000";
-    path.strip_prefix('@').filter(|_| listens).and_then(Place::named)
+    path.strip_prefix('@').filter(|_| listens).and_then(StatsAddress::named)
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
         let line = |flags, path| {
             format!("0000000000000000: 00000002 00000000 {flags} 0001 01 4242 {path}")
         };
-        let place = Place { user: 1000, pid: 77, grid: 2 };
+        let place = StatsAddress { user: 1000, pid: 77, grid: 2 };
         assert_eq!(listed(&line("00010000", "@gridrpc-1000-77-2")), Some(place));
         assert_eq!(listed(&line("00000000", "@gridrpc-1000-77-2")), None, "a connection");
         assert_eq!(listed(&line("00010000", "@gridrpc-1000-77")), None);
@@ -200,14 +200,14 @@ mod tests {
 
     #[test]
     fn a_place_that_is_taken_is_left_to_its_owner() {
-        let place = Place { user: 0, pid: std::process::id(), grid: 900 };
+        let place = StatsAddress { user: 0, pid: std::process::id(), grid: 900 };
         let first = place.clone().listen().expect("it is free");
         let second = place.clone().listen().expect("the next one is");
-        let mine = |other: &Place| other.pid == place.pid && other.grid >= place.grid;
+        let mine = |other: &StatsAddress| other.pid == place.pid && other.grid >= place.grid;
         let there = all().expect("the kernel lists them").into_iter().filter(mine);
         assert_eq!(there.map(|other| other.grid).collect::<Vec<_>>(), [900, 901]);
         drop((first, second));
         assert!(!all().expect("the kernel lists them").iter().any(mine));
-        assert!(matches!(place.look(), Err(LookError::Gone)));
+        assert!(matches!(place.look(), Err(SnapshotError::Gone)));
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
     let core = &state.core;
     let (queued, live) = (core.queued(), core.live());
     let queued_bytes = core.queued_bytes();
-    let (results_moved, results_not_moved) = (state.kept.moved, state.kept.not_moved);
+    let (results_moved, results_not_moved) =
+        (state.remote_results.moved, state.remote_results.not_moved);
     let call_counters = by_function(&state);
     let mut activities = core.activities();
     let here = activities.remove(&None).filter(|here| about.has_own_workers || here.reserved > 0);
@@ -61,9 +62,11 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
     drop(state);
 
     let machine = gridrpc_sys::host_name();
-    let own = here.map(|here| own_workers(&machine, &here, closing));
-    let hosts: Vec<HostStats> =
-        own.into_iter().chain(hosts.iter().map(|(host, activity)| told(host, activity))).collect();
+    let own = here.map(|here| local_stats(&machine, &here, closing));
+    let hosts: Vec<HostStats> = own
+        .into_iter()
+        .chain(hosts.iter().map(|(host, activity)| host_stats(host, activity)))
+        .collect();
     let sum = |of: fn(&HostStats) -> u64| hosts.iter().map(of).sum();
     let mut all = CallCounters::default();
     call_counters.values().for_each(|counters| all.add(counters));
@@ -140,7 +143,7 @@ fn counted(counters: &CallCounters) -> CallCounts {
     }
 }
 
-fn own_workers(machine: &str, activity: &Activity, closing: bool) -> HostStats {
+fn local_stats(machine: &str, activity: &Activity, closing: bool) -> HostStats {
     let state = match activity {
         _ if closing => "ending",
         Activity { ready: 0, workers: 1.., .. } => "starting",
@@ -154,7 +157,7 @@ fn own_workers(machine: &str, activity: &Activity, closing: bool) -> HostStats {
     }
 }
 
-fn told(host: &HostState, activity: &Activity) -> HostStats {
+fn host_stats(host: &HostState, activity: &Activity) -> HostStats {
     HostStats {
         server: host.group.to_string(),
         host: host.host.to_string(),

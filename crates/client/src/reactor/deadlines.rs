@@ -14,7 +14,7 @@ pub(super) struct Process {
 
 /// A request to the spawner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Asked {
+pub(super) struct SpawnerRequest {
     pub(super) process: Process,
     /// Whether the worker is to end. Otherwise it is to start, which takes as long as its imports.
     pub(super) to_end: bool,
@@ -38,13 +38,13 @@ pub(super) struct Connection {
 
 /// A one-time deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum Deadline {
     /// A worker that has closed its connection should have ended by itself.
     Gone(Process),
     /// An incomplete line of a worker, such as a prompt, is passed on as it is.
     Line(Process),
     /// The spawner should have carried out the request.
-    Answer(Asked),
+    Answer(SpawnerRequest),
     /// The agent should have dialled.
     Dialled(Agent),
     /// Liveness check of the host.
@@ -53,7 +53,7 @@ pub(super) enum Due {
     Left(Connection),
 }
 
-/// A recurring deadline. Each has one time at which it is due next, or none.
+/// A recurring deadline. Each has at most one due time.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Routine {
     /// The core has a timer, or callers have a request.
@@ -73,7 +73,7 @@ const NEVER: Time = Time(u64::MAX);
 
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    once: BinaryHeap<Reverse<(Time, Due)>>,
+    once: BinaryHeap<Reverse<(Time, Deadline)>>,
     routines: [Time; ROUTINES],
 }
 
@@ -83,7 +83,7 @@ impl Deadlines {
     }
 
     /// Adds a one-time deadline.
-    pub(super) fn add(&mut self, at: Time, due: Due) {
+    pub(super) fn add(&mut self, at: Time, due: Deadline) {
         self.once.push(Reverse((at, due)));
     }
 
@@ -93,7 +93,7 @@ impl Deadlines {
     }
 
     /// Takes out the earliest deadline that has passed.
-    pub(super) fn take(&mut self, now: Time) -> Option<Due> {
+    pub(super) fn take(&mut self, now: Time) -> Option<Deadline> {
         let Reverse((at, due)) = *self.once.peek()?;
         if at > now {
             return None;
@@ -114,8 +114,8 @@ impl Deadlines {
 mod tests {
     use super::*;
 
-    fn line(index: u32) -> Due {
-        Due::Line(Process { index, generation: 1 })
+    fn line(index: u32) -> Deadline {
+        Deadline::Line(Process { index, generation: 1 })
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl GroupsToRemove {
         (!self.groups.is_empty()).then(|| now + AGAIN)
     }
 
-    /// Kills what is left, and removes all groups, if they become empty in time.
+    /// Kills the remaining processes, and removes all groups that become empty in time.
     pub(super) fn end(&mut self) {
         let until = now() + DYING.as_nanos() as u64;
         loop {

@@ -8,13 +8,13 @@ use gridrpc_core::{Cause, Time};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::{Message, PARTING, RemoteError};
 
-use crate::call::{Notified, Outcome};
-use crate::common::callbacks::Wanted;
+use crate::call::{NotifiedWatchers, Outcome};
+use crate::common::callbacks::PendingCallback;
 use crate::hosts::agent_messages::HostEvent;
 use crate::hosts::apply::Applied;
 use crate::hosts::clock::Offset;
 use crate::hosts::commands::is_here;
-use crate::hosts::dialled::Dialled;
+use crate::hosts::dialled::DialTarget;
 use crate::hosts::error_hints::{agent_gone, no_workers, other_version};
 use crate::hosts::peers::{Peer, Stage};
 use crate::reactor::{Reactor, Token};
@@ -47,7 +47,7 @@ impl Reactor {
     }
 
     /// Reads messages from a host. Returns whether anything has come: messages, or its end.
-    pub(super) fn hear_host(&mut self, index: u32) -> bool {
+    pub(super) fn poll_host(&mut self, index: u32) -> bool {
         let index = index as usize;
         let mut has_come = false;
         loop {
@@ -115,7 +115,7 @@ impl Reactor {
             && peer.holds
         {
             let coming = peer.conversation.receiver.coming();
-            hosts.fetching.heard(now(), index, coming);
+            hosts.fetching.add_sample(now(), index, coming);
         }
     }
 
@@ -154,16 +154,26 @@ impl Reactor {
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
         let ready = std::mem::take(&mut state.to_gather);
         common.finish(state);
-        let Applied { answered, kept, fetched, unwanted, wanted, later, broken, changed, .. } =
-            applied;
-        let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
+        let Applied {
+            answered,
+            remote_results,
+            fetched,
+            unwanted,
+            wanted,
+            later,
+            broken,
+            changed,
+            ..
+        } = applied;
+        let (nested, wanted): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(PendingCallback::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
-        if !(answered.is_empty() && kept.is_empty())
+        if !(answered.is_empty() && remote_results.is_empty())
             && let Some(peer) = self.peer(index)
         {
             peer.has_answered = true;
         }
-        let mut notified = Notified::default();
+        let mut notified = NotifiedWatchers::default();
         for (call, outcome, stamps) in answered {
             if let (Outcome::Raised { error, .. }, Some(offer)) =
                 (&outcome, call.function().offer())
@@ -174,8 +184,8 @@ impl Reactor {
             notified.merge(call.finish_there(outcome, stamps, offset.error, &name));
         }
         drop(notified);
-        for (call, result, stamps) in kept {
-            call.keep_there(result, stamps, offset.error);
+        for (call, result, stamps) in remote_results {
+            call.set_remote_result(result, stamps, offset.error);
         }
         for (call, sections, order) in fetched {
             call.fetched(sections, order);
@@ -188,14 +198,14 @@ impl Reactor {
             common.changed.notify_all();
         }
         drop(unwanted);
-        later.into_iter().for_each(|event| self.hear_rest(index, event));
+        later.into_iter().for_each(|event| self.handle_event(index, event));
         if let (Some(why), Some(peer)) = (broken, self.peer(index)) {
             peer.conversation.broken.get_or_insert(why);
         }
     }
 
     /// Handles events that concern no call.
-    fn hear_rest(&mut self, index: usize, event: HostEvent) {
+    fn handle_event(&mut self, index: usize, event: HostEvent) {
         match event {
             HostEvent::Join(joined) if self.peer(index).is_some_and(|peer| !peer.joined) => {
                 self.join(index, joined);
@@ -209,7 +219,7 @@ impl Reactor {
                 let Some(hosts) = &mut self.hosts else { return };
                 let (id, plan) = (hosts.id(index), hosts.plans[index].clone());
                 let group = hosts.connectors.group(&plan);
-                let why = match Dialled::of(&group.launcher) {
+                let why = match DialTarget::of(&group.launcher) {
                     Some(dialled) => dialled.without_workers(&loss),
                     None => no_workers(hosts.python(group).unwrap_or_default(), &loss),
                 };
@@ -244,10 +254,10 @@ impl Reactor {
             HostEvent::Pong { number, clock } => {
                 let now = monotonic_ns();
                 let Some(peer) = self.peer(index) else { return };
-                while let Some((asked, at)) = peer.pings.pop_front() {
-                    if asked == number {
+                while let Some((requested, at)) = peer.pings.pop_front() {
+                    if requested == number {
                         peer.round_trip = peer.round_trip.min(now.saturating_sub(at));
-                        peer.clock.heard(at, now, clock);
+                        peer.clock.add_sample(at, now, clock);
                         break;
                     }
                 }

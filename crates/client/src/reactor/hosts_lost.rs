@@ -5,12 +5,12 @@ use std::sync::Arc;
 use gridrpc_core::{Cause, End, Loss, WorkerId};
 use gridrpc_wire::{Message, WireError};
 
-use crate::call::{Notified, Outcome};
+use crate::call::{NotifiedWatchers, Outcome};
 use crate::hosts::error_hints::{agent_left, not_come, silent};
-use crate::hosts::peers::{HostEntry, Left, Stage, called};
+use crate::hosts::peers::{HostEntry, LostPeer, Stage, called};
 use crate::hosts::plans::Plan;
 use crate::reactor::Reactor;
-use crate::reactor::deadlines::{Agent, Connection, Due};
+use crate::reactor::deadlines::{Agent, Connection, Deadline};
 use crate::sync::{now, ns};
 
 /// Number of liveness checks by each end within the time-out of a connection.
@@ -20,11 +20,11 @@ const SAYING: u64 = 3_000_000_000;
 
 impl Reactor {
     /// Handles an agent that should have dialled by now.
-    pub(super) fn see_to_agent(&mut self, asked: Agent) {
-        let index = asked.index as usize;
+    pub(super) fn see_to_agent(&mut self, requested: Agent) {
+        let index = requested.index as usize;
         let Some(hosts) = &self.hosts else { return };
         let entry = &hosts.entries[index];
-        if matches!(entry.stage, Stage::Asked) && entry.agent == Some(asked.agent) {
+        if matches!(entry.stage, Stage::Asked) && entry.agent == Some(requested.agent) {
             let timeout = hosts.connectors.start_timeout(&hosts.plans[index]);
             let why = not_come(timeout, &entry.state);
             self.lose_host(index, Cause::Failed(why));
@@ -58,16 +58,16 @@ impl Reactor {
         // Half a pause is left for the answer.
         let silent_from = peer.heard + (ns(heartbeat) - pause / 2);
         let asks = peer.has_answered || silent_from <= now;
-        if asks && peer.asked + pause <= now {
-            (peer.asked, peer.spoke, peer.has_answered) = (now, now, false);
+        if asks && peer.requested + pause <= now {
+            (peer.requested, peer.spoke, peer.has_answered) = (now, now, false);
             // The agent sends first.
             if peer.joined {
                 peer.ask();
             }
         }
-        let next = if asks { peer.asked + pause } else { silent_from };
+        let next = if asks { peer.requested + pause } else { silent_from };
         let next = next.min(peer.heard + ns(heartbeat));
-        self.deadlines.add(next, Due::Heard(connection));
+        self.deadlines.add(next, Deadline::Heard(connection));
     }
 
     /// Handles the loss of a host's agent. If its launcher can report the reason, waits for that.
@@ -88,8 +88,8 @@ impl Reactor {
         let (host, pid) = (peer.host.clone(), peer.pid);
         let now = now();
         let connection = Connection { index: index as u32, generation: entry.generation };
-        self.deadlines.add(now + SAYING, Due::Left(connection));
-        let gone = Stage::Left(Box::new(Left { why, host, pid }));
+        self.deadlines.add(now + SAYING, Deadline::Left(connection));
+        let gone = Stage::Left(Box::new(LostPeer { why, host, pid }));
         let peer = std::mem::replace(&mut entry.stage, gone);
         let mut state = self.common.lock();
         // Nothing more is sent there in the meantime.
@@ -148,7 +148,7 @@ impl Reactor {
         let closing = state.closing;
         let broken = state.core.broken().cloned();
         self.common.finish(state);
-        let mut notified = Notified::default();
+        let mut notified = NotifiedWatchers::default();
         for call in lost {
             let end = if closing { End::Closed } else { End::WorkerLost(loss_of_results.clone()) };
             notified.merge(call.finish(Outcome::Ended(end), None));

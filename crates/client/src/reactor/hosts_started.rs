@@ -16,9 +16,9 @@ use crate::hosts::clock::Clock;
 use crate::hosts::connector::NotRequested;
 use crate::hosts::error_hints::{agent_ended, agent_left};
 use crate::hosts::fetches::{FAR, FEW, LARGE};
-use crate::hosts::inbox::News;
+use crate::hosts::inbox::InboxEvent;
 use crate::hosts::peers::{Peer, Stage};
-use crate::reactor::deadlines::{Agent, Connection, Due};
+use crate::reactor::deadlines::{Agent, Connection, Deadline};
 use crate::reactor::hosts_lost::LOOKS;
 use crate::reactor::worker_input::{MAX_PAYLOAD, placement};
 use crate::reactor::{Reactor, Token};
@@ -39,7 +39,7 @@ impl Reactor {
             let plan = hosts.plans[index].clone();
             let until = now() + ns(hosts.connectors.start_timeout(&plan));
             let agent = Agent { index: index as u32, agent: hosts.agents };
-            self.deadlines.add(until, Due::Dialled(agent));
+            self.deadlines.add(until, Deadline::Dialled(agent));
             let entry = &mut hosts.entries[index];
             entry.agent = Some(hosts.agents);
             entry.stage = Stage::Asked;
@@ -56,12 +56,12 @@ impl Reactor {
     }
 
     /// Handles news from launchers and new connections.
-    pub(super) fn hear_of_hosts(&mut self) {
+    pub(super) fn take_host_events(&mut self) {
         let Some(hosts) = &self.hosts else { return };
         for news in hosts.inbox.take() {
             match news {
-                News::Launcher(agent, event) => self.launcher_said(agent, event),
-                News::Connected(agent, transport) => self.admit(agent, transport),
+                InboxEvent::Launcher(agent, event) => self.launcher_said(agent, event),
+                InboxEvent::Connected(agent, transport) => self.admit(agent, transport),
             }
         }
     }
@@ -164,7 +164,7 @@ impl Reactor {
             joined: false,
             holds: false,
             heard: now,
-            asked: now,
+            requested: now,
             spoke: now,
             has_answered: false,
             pings: VecDeque::new(),
@@ -175,10 +175,10 @@ impl Reactor {
         let heartbeat = ns(hosts.connectors.group(&hosts.plans[index]).heartbeat);
         if heartbeat > 0 {
             let connection = Connection { index: index as u32, generation: entry.generation };
-            self.deadlines.add(now + heartbeat / LOOKS, Due::Heard(connection));
+            self.deadlines.add(now + heartbeat / LOOKS, Deadline::Heard(connection));
         }
         // Data may have arrived already; the socket does not report it again.
-        self.hear_host(index as u32);
+        self.poll_host(index as u32);
     }
 
     /// Decides whether arguments are copied to shared memory: when workers of this machine, or all connected hosts, use
@@ -217,9 +217,9 @@ impl Reactor {
         let socket = peer.conversation.receiver.socket();
         let holds = many && gridrpc_sys::round_trip(socket).is_ok_and(|time| time < FAR);
         let hold = Message::Hold { bytes: LARGE as u64 };
-        let told = staged.iter().try_for_each(|module| module.push(&up));
-        let told = told.and_then(|()| up.push(&Message::Serve(serve)));
-        if let Err(error) = told.and_then(|()| if holds { up.push(&hold) } else { Ok(()) }) {
+        let pushed = staged.iter().try_for_each(|module| module.push(&up));
+        let pushed = pushed.and_then(|()| up.push(&Message::Serve(serve)));
+        if let Err(error) = pushed.and_then(|()| if holds { up.push(&hold) } else { Ok(()) }) {
             let why = format!("its first request cannot be sent: {error}");
             return self.lose_host(index, Cause::Failed(why));
         }
@@ -257,11 +257,11 @@ impl Reactor {
         }
         // Earlier messages go with it. The time is taken now, because the answer may arrive before this thread
         // continues.
-        let asked = monotonic_ns();
+        let requested = monotonic_ns();
         let _ = state.hosts.push(id, &Message::Ping { number: 0 });
         self.common.finish(state);
         if let Some(peer) = self.peer(index) {
-            peer.pings.push_back((0, asked));
+            peer.pings.push_back((0, requested));
         }
         self.common.workers_changed(None);
     }

@@ -34,9 +34,9 @@ use crate::common::callbacks::Runner;
 use crate::config::Config;
 use crate::hosts::commands::HostSettings;
 use crate::hosts::peers::Hosts;
-use crate::live::{About, Offer};
+use crate::live::{About, StatsSocket};
 use crate::output;
-use crate::reactor::deadlines::{Deadlines, Due, Process, Routine};
+use crate::reactor::deadlines::{Deadline, Deadlines, Process, Routine};
 use crate::reactor::groups_to_remove::GroupsToRemove;
 use crate::reactor::spawner::{Forked, Spawner};
 use crate::reactor::token::Token;
@@ -54,7 +54,7 @@ pub(crate) struct Reactor {
     hosts: Option<Hosts>,
     requests: HostSettings,
     /// Socket for live statistics; `None` if the system has no abstract sockets.
-    offer: Option<Offer>,
+    offer: Option<StatsSocket>,
     /// The first spawner, if the client has forked it.
     forked: Option<Forked>,
     spawner: Option<Spawner>,
@@ -63,7 +63,7 @@ pub(crate) struct Reactor {
     runner: Arc<Runner>,
     worker_inputs: Vec<Option<WorkerInput>>,
     generations: Vec<u32>,
-    /// Shared memory in which workers record their progress.
+    /// Shared memory with the progress of workers.
     progress: ProgressMemory,
     outboxes: Outboxes,
     memory_kills: u64,
@@ -82,7 +82,7 @@ pub(crate) struct Reactor {
     /// Segments of workers may be mapped. While they are, leases are returned at the same interval: a worker without
     /// calls would otherwise never receive them.
     maps_results: bool,
-    patience: SpinWait,
+    spin_wait: SpinWait,
     /// Number of looks while it spins.
     looks: u32,
     /// The worker that runs the only call. With more calls, the processors have better things to do than to spin.
@@ -106,11 +106,11 @@ const LOOK_WHILE_CLOSING: u64 = 20_000_000;
 const LOOK_EVERY: u64 = segment::LOOK_EVERY.as_nanos() as u64;
 
 impl Read for Reactor {
-    /// Runs what is due, waits for events until `until` at most, and handles them. With `until`, which a waiting
+    /// Runs due timers, waits for events until `until` at most, and handles them. With `until`, which a waiting
     /// caller passes, it spins for a moment before it sleeps. Returns `false` when the grid is closed and its workers
     /// are gone.
     fn turn(&mut self, until: Option<Time>) -> bool {
-        self.hear_of_hosts();
+        self.take_host_events();
         self.do_what_is_wanted();
         self.do_what_is_due();
         if self.finished {
@@ -138,7 +138,7 @@ impl Read for Reactor {
         let has_come = self.wait_and_dispatch(timeout);
         // A call to a host has to wake several processes before all of them spin.
         if lone.is_some() && has_come && passes_on {
-            self.patience.slept(now().since(begin));
+            self.spin_wait.slept(now().since(begin));
         }
         true
     }
@@ -159,7 +159,7 @@ impl Reactor {
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.wakeup.as_fd(), wake)?;
         // An agent's grid is shown as part of its client's.
-        let offer = (!config.is_of_agent).then(|| Offer::open(about)).flatten();
+        let offer = (!config.is_of_agent).then(|| StatsSocket::open(about)).flatten();
         if let Some(offer) = &offer {
             // Edge-triggered: a connection that cannot be accepted does not keep this thread busy.
             let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
@@ -194,7 +194,7 @@ impl Reactor {
             deadlines: Deadlines::new(),
             give_up_at: Time(0),
             maps_results: false,
-            patience: SpinWait::default(),
+            spin_wait: SpinWait::default(),
             looks: 0,
             lone: None,
             closing: None,
@@ -205,9 +205,9 @@ impl Reactor {
     /// Spins for the answer to the only call. Tries to read it instead of polling first, which would take a system call
     /// more; polls now and then, as other events must not wait. Returns whether anything has come.
     fn look_for_answer(&mut self, executor: WorkerId, passes_on: bool) -> bool {
-        let mut patience = std::mem::take(&mut self.patience);
-        patience.set_yields(passes_on);
-        let has_come = patience.look(|| {
+        let mut spin_wait = std::mem::take(&mut self.spin_wait);
+        spin_wait.set_yields(passes_on);
+        let has_come = spin_wait.look(|| {
             self.looks = self.looks.wrapping_add(1);
             let host = self.hosts.as_ref().and_then(|hosts| hosts.index(executor));
             let worker_input = self.worker_inputs.get(executor.0 as usize).and_then(Option::as_ref);
@@ -215,14 +215,14 @@ impl Reactor {
                 _ if self.looks.is_multiple_of(POLL_AFTER) => {
                     self.wait_and_dispatch(EpollTimeout::ZERO)
                 }
-                Some(index) => self.hear_host(index as u32),
+                Some(index) => self.poll_host(index as u32),
                 None if worker_input.is_some_and(|input| !input.is_over()) => {
-                    self.hear_worker(executor.0)
+                    self.poll_worker(executor.0)
                 }
                 None => false,
             }
         });
-        self.patience = patience;
+        self.spin_wait = spin_wait;
         has_come
     }
 
@@ -240,7 +240,7 @@ impl Reactor {
         count > 0
     }
 
-    /// Runs what is due in the core, and carries out requests of the core and of callers.
+    /// Runs the core's due timers, and carries out requests of the core and of callers.
     fn do_what_is_wanted(&mut self) {
         let common = Arc::clone(&self.common);
         let requests = common.kept_requests.take();
@@ -307,14 +307,16 @@ impl Reactor {
         self.deadlines.set(Routine::Memory, may_go);
         while let Some(due) = self.deadlines.take(now) {
             match due {
-                Due::Gone(process) if self.is_there(process) => {
+                Deadline::Gone(process) if self.is_there(process) => {
                     self.kill(&[WorkerId(process.index)]);
                 }
-                Due::Line(process) if self.is_there(process) => self.end_lines(process.index),
-                Due::Answer(asked) if self.is_there(asked.process) => self.see_to_unanswered(asked),
-                Due::Dialled(agent) => self.see_to_agent(agent),
-                Due::Heard(connection) => self.see_to_host(connection),
-                Due::Left(connection) => self.see_to_left(connection),
+                Deadline::Line(process) if self.is_there(process) => self.end_lines(process.index),
+                Deadline::Answer(requested) if self.is_there(requested.process) => {
+                    self.see_to_unanswered(requested)
+                }
+                Deadline::Dialled(agent) => self.see_to_agent(agent),
+                Deadline::Heard(connection) => self.see_to_host(connection),
+                Deadline::Left(connection) => self.see_to_left(connection),
                 // The process that it concerns is gone.
                 _ => {}
             }
@@ -337,7 +339,7 @@ impl Reactor {
         if !gone && now < deadline {
             return self.deadlines.set(Routine::Closing, Some(now + LOOK_WHILE_CLOSING));
         }
-        self.bury_spawner();
+        self.spawner_ended();
         self.end_groups();
         self.end_hosts();
         self.printers.settle();
@@ -358,7 +360,7 @@ impl Reactor {
                 // Only the wake-up matters.
                 self.common.wakeup.clear();
             }
-            Token::Spawner => self.hear_spawner(),
+            Token::Spawner => self.poll_spawner(),
             Token::Looked => {
                 if let Some(offer) = &self.offer {
                     offer.answer(&self.common);
@@ -369,7 +371,7 @@ impl Reactor {
                     if event.events().contains(EpollFlags::EPOLLOUT) {
                         self.send_to_host(index);
                     }
-                    self.hear_host(index);
+                    self.poll_host(index);
                 }
             }
             Token::SpawnerStderr => {
@@ -385,7 +387,7 @@ impl Reactor {
                     if event.events().contains(EpollFlags::EPOLLOUT) {
                         self.go_on_sending(index);
                     }
-                    self.hear_worker(index);
+                    self.poll_worker(index);
                 }
             }
             Token::WorkerStdout { index, generation }
@@ -405,7 +407,7 @@ impl Reactor {
                         let _ = self.epoll.delete(output.descriptor());
                     } else if output.has_begun() {
                         let process = Process { index, generation: worker_input.generation };
-                        self.deadlines.add(now() + LINE, Due::Line(process));
+                        self.deadlines.add(now() + LINE, Deadline::Line(process));
                     }
                 }
             }

@@ -68,11 +68,11 @@ mod tests {
             let cause = cause(errno);
             assert!(matches!(cause, Cause::Failed(_)), "{errno}: {cause}");
         }
-        let told = cause(Errno::EMFILE).to_string();
-        assert!(told.contains("os error 24") && told.contains("ulimit -n"), "{told}");
-        let told = cause(Errno::EFBIG).to_string();
-        assert!(told.contains("os error 27") && told.contains("ulimit -f"), "{told}");
-        let told = not_forked("Resource temporarily unavailable (os error 11)").to_string();
-        assert!(told.contains("os error 11") && told.contains("pids.max"), "{told}");
+        let text = cause(Errno::EMFILE).to_string();
+        assert!(text.contains("os error 24") && text.contains("ulimit -n"), "{text}");
+        let text = cause(Errno::EFBIG).to_string();
+        assert!(text.contains("os error 27") && text.contains("ulimit -f"), "{text}");
+        let text = not_forked("Resource temporarily unavailable (os error 11)").to_string();
+        assert!(text.contains("os error 11") && text.contains("pids.max"), "{text}");
     }
 }

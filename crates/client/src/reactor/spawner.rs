@@ -36,7 +36,7 @@ pub(crate) struct Spawner {
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) how: String,
-    /// The signal by which another process ended it.
+    /// The signal of another process that ended it.
     pub(crate) signal: Option<i32>,
 }
 
@@ -98,10 +98,10 @@ impl Spawner {
         let _ = kill(self.child, Signal::SIGCONT);
     }
 
-    /// Waits up to `patience` for the process to end by itself, then kills it, whatever its state. Returns how it
+    /// Waits up to `timeout` for the process to end by itself, then kills it, whatever its state. Returns how it
     /// ended. A process that survives this hangs in the kernel and cannot be ended.
-    pub(crate) fn end(&mut self, patience: Duration) -> Ending {
-        let by_itself = self.ends_before(now() + patience.as_nanos() as u64);
+    pub(crate) fn end(&mut self, timeout: Duration) -> Ending {
+        let by_itself = self.ends_before(now() + timeout.as_nanos() as u64);
         by_itself.unwrap_or_else(|| {
             // It has not been reaped, so the process id is still its own.
             let _ = kill(self.child, Signal::SIGKILL);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gridrpc_core::CallId;
-use gridrpc_link::payload::{Incoming, kept_within_bounds, take_sections};
+use gridrpc_link::payload::{Incoming, limit_mappings, take_sections};
 use gridrpc_link::{LinkError, Outbound, Placement, Received, Receiver};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_shm::outboxes::BoxMemory;
@@ -21,7 +21,7 @@ pub(super) struct WorkerInput {
     /// The connection's other half.
     pub(super) up: Arc<Outbound>,
     pub(super) receiver: Receiver,
-    /// Memory in which it stores unsent messages.
+    /// Memory for its unsent messages.
     pub(super) outbox: BoxMemory,
     /// Its segments for results.
     pub(super) mapped: Mapped,
@@ -31,7 +31,7 @@ pub(super) struct WorkerInput {
     pub(super) host: String,
     /// Whether the spawner has reported its process.
     pub(super) started: bool,
-    /// Protocol violation for which it must end.
+    /// Protocol violation that ends it.
     pub(super) broken: Option<String>,
     pub(super) at_end: bool,
     /// The control group that limits it.
@@ -66,7 +66,7 @@ impl WorkerInput {
         let WorkerInput { receiver, mapped, broken, host, stderr, .. } = self;
         let mut events = Vec::new();
         let drained = receiver.drain(|received| -> Result<(), LinkError> {
-            events.extend(understand(received, mapped, host, stderr)?);
+            events.extend(decode(received, mapped, host, stderr)?);
             Ok(())
         });
         if let Err(error) = drained {
@@ -88,7 +88,7 @@ fn no_room_for_result(error: &LinkError) -> Outcome {
 }
 
 /// Decodes a worker's message. Maps announced segments.
-fn understand(
+fn decode(
     received: Received<'_>,
     mapped: &mut Mapped,
     host: &mut String,
@@ -107,7 +107,7 @@ fn understand(
         Message::Reply { call, stamps, retained, sections } => {
             let outcome = match take_sections(&sections, streams, mapped, no_blobs) {
                 Err(error @ LinkError::NoRoom { .. }) => no_room_for_result(&error),
-                sections => Outcome::Returned(kept_within_bounds(sections?), order),
+                sections => Outcome::Returned(limit_mappings(sections?), order),
             };
             Event::Answer { call, stamps, retained, outcome }
         }
@@ -115,7 +115,7 @@ fn understand(
             let sections = match take_sections(&sections, streams, mapped, no_blobs) {
                 // Report the error without the sections that do not fit.
                 Err(LinkError::NoRoom { .. }) => Vec::new(),
-                sections => kept_within_bounds(sections?),
+                sections => limit_mappings(sections?),
             };
             let mut message = message.to_owned();
             let trace = if error == RemoteError::FunctionExited.name() {

@@ -3,16 +3,16 @@
 use std::io;
 use std::sync::Arc;
 
-use gridrpc_core::{BlobId, CallId, Core, Time, Took, WorkerId};
+use gridrpc_core::{BlobId, CallId, Core, OccupiedTime, Time, WorkerId};
 use gridrpc_shm::outbox::{Take, take, take_rest};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_wire::nested_call::is_request;
 use gridrpc_wire::{Message, Stamps};
 
-use crate::call::{Call, Notified, Outcome};
-use crate::common::callbacks::Wanted;
+use crate::call::{Call, NotifiedWatchers, Outcome};
+use crate::common::callbacks::PendingCallback;
 use crate::reactor::Reactor;
-use crate::reactor::deadlines::{Due, Process};
+use crate::reactor::deadlines::{Deadline, Process};
 use crate::reactor::worker_input::Event;
 use crate::sync::now;
 
@@ -23,7 +23,7 @@ const LEAVE_GRACE: u64 = 1_000_000_000;
 
 impl Reactor {
     /// Reads once from a worker. Returns whether anything has come: messages, or its end.
-    pub(super) fn hear_worker(&mut self, index: u32) -> bool {
+    pub(super) fn poll_worker(&mut self, index: u32) -> bool {
         let has_come = self.read_worker(index);
         let Some(worker_input) = self.worker_inputs[index as usize].as_ref() else { return true };
         let generation = worker_input.generation;
@@ -36,7 +36,7 @@ impl Reactor {
             self.kill(&[WorkerId(index)]);
         } else if worker_input.at_end {
             // It is most likely ending by itself, and then its exit status is more precise.
-            self.deadlines.add(now() + LEAVE_GRACE, Due::Gone(Process { index, generation }));
+            self.deadlines.add(now() + LEAVE_GRACE, Deadline::Gone(Process { index, generation }));
         }
         has_come || is_over
     }
@@ -146,7 +146,14 @@ impl Reactor {
                     }
                     match call {
                         Some(call) => {
-                            wanted.push(Wanted { worker, id, call, index, arguments, order });
+                            wanted.push(PendingCallback {
+                                worker,
+                                id,
+                                call,
+                                index,
+                                arguments,
+                                order,
+                            });
                         }
                         None => {
                             let message = "the call has ended";
@@ -160,7 +167,7 @@ impl Reactor {
                         unexpected = Some(format!("a result that is not there: {error}"));
                         continue;
                     }
-                    let took = Took {
+                    let took = OccupiedTime {
                         ran: stamps.calc_out.saturating_sub(stamps.calc_in),
                         whole: stamps.calc_out.saturating_sub(stamps.received),
                     };
@@ -194,9 +201,10 @@ impl Reactor {
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
         let ready = std::mem::take(&mut state.to_gather);
         self.common.finish(state);
-        let (nested, wanted): (Vec<_>, Vec<_>) = wanted.into_iter().partition(Wanted::is_nested);
+        let (nested, wanted): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(PendingCallback::is_nested);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
-        let mut notified = Notified::default();
+        let mut notified = NotifiedWatchers::default();
         for (call, outcome, stamps) in answered {
             notified.merge(call.finish(outcome, Some(stamps)));
         }

@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::output;
-use crate::reactor::deadlines::{Asked, Due, Process};
+use crate::reactor::deadlines::{Deadline, Process, SpawnerRequest};
 use crate::reactor::spawner::{ANSWER, Ending, Spawner, flush_control};
 use crate::reactor::worker_input::WorkerInput;
 use crate::reactor::{Reactor, shortage};
@@ -30,7 +30,7 @@ const OWN_END_AGAIN: u64 = 2_000_000_000;
 
 impl Reactor {
     /// Reads messages of the spawner.
-    pub(super) fn hear_spawner(&mut self) {
+    pub(super) fn poll_spawner(&mut self) {
         let Some(spawner) = &mut self.spawner else { return };
         match spawner.receiver.fill() {
             Ok(count) if count > 0 => {}
@@ -38,7 +38,7 @@ impl Reactor {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
             Ok(_) | Err(_) => {
                 let wanted = self.closing.is_none();
-                return self.bury_spawner_after(if wanted { LAST_WORDS } else { Duration::ZERO });
+                return self.spawner_ended_within(if wanted { LAST_WORDS } else { Duration::ZERO });
             }
         }
         let mut gone = Vec::new();
@@ -68,15 +68,15 @@ impl Reactor {
             Ok(())
         });
         for (worker, pid, cause) in gone {
-            self.bury(worker, pid, cause);
+            self.worker_ended(worker, pid, cause);
         }
         if heard.is_err() {
-            self.bury_spawner();
+            self.spawner_ended();
         }
     }
 
     /// Handles the end of a worker process: takes its unsent messages and reports its loss.
-    fn bury(&mut self, index: u32, pid: u32, mut cause: Cause) {
+    fn worker_ended(&mut self, index: u32, pid: u32, mut cause: Cause) {
         if self.worker_inputs.get(index as usize).is_none_or(Option::is_none) {
             return;
         }
@@ -132,8 +132,8 @@ impl Reactor {
         };
         let mut state = self.common.lock();
         let out = state.workers.disconnect(worker);
-        let told = out.as_ref().map_or(0, |out| out.pid);
-        let pid = if pid == 0 { told } else { pid };
+        let known_pid = out.as_ref().map_or(0, |out| out.pid);
+        let pid = if pid == 0 { known_pid } else { pid };
         let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         state.dismissed.remove(&worker);
         let now = Time(monotonic_ns());
@@ -149,17 +149,17 @@ impl Reactor {
     }
 
     /// Handles the end of the spawner and of its workers: the kernel ends them with it.
-    pub(super) fn bury_spawner(&mut self) {
-        self.bury_spawner_after(Duration::ZERO);
+    pub(super) fn spawner_ended(&mut self) {
+        self.spawner_ended_within(Duration::ZERO);
     }
 
-    /// Does the same after waiting up to `patience` for the spawner to end by itself.
-    fn bury_spawner_after(&mut self, patience: Duration) {
+    /// Does the same after waiting up to `timeout` for the spawner to end by itself.
+    fn spawner_ended_within(&mut self, timeout: Duration) {
         let Some(mut spawner) = self.spawner.take() else { return };
         let _ = self.epoll.delete(spawner.receiver.socket());
         forks::forget(spawner.receiver.socket().as_raw_fd());
         // It has closed its connection or is overdue: it has nothing left to do.
-        let Ending { how, signal } = spawner.end(patience);
+        let Ending { how, signal } = spawner.end(timeout);
         if matches!(signal, Some(libc::SIGTERM | libc::SIGKILL)) {
             self.await_own_end();
         }
@@ -224,15 +224,17 @@ impl Reactor {
     }
 
     /// Handles a request that the spawner has not answered in time: the spawner may have been stopped.
-    pub(super) fn see_to_unanswered(&mut self, asked: Asked) {
-        let worker_input = self.worker_inputs[asked.process.index as usize].as_ref();
-        let done = worker_input.is_none_or(|worker_input| !asked.to_end && worker_input.started);
+    pub(super) fn see_to_unanswered(&mut self, requested: SpawnerRequest) {
+        let worker_input = self.worker_inputs[requested.process.index as usize].as_ref();
+        let done =
+            worker_input.is_none_or(|worker_input| !requested.to_end && worker_input.started);
         let Some(spawner) = self.spawner.as_ref().filter(|_| !done) else { return };
-        if asked.to_end && asked.urged {
-            return self.bury_spawner();
+        if requested.to_end && requested.urged {
+            return self.spawner_ended();
         }
         spawner.urge();
-        self.deadlines.add(now() + ANSWER, Due::Answer(Asked { urged: true, ..asked }));
+        self.deadlines
+            .add(now() + ANSWER, Deadline::Answer(SpawnerRequest { urged: true, ..requested }));
     }
 
     /// Makes the spawner end workers at once.
@@ -241,12 +243,12 @@ impl Reactor {
         for worker in workers {
             if spawner.sender.push(&Message::Kill { worker: worker.0 }).is_err() {
                 // Workers that cannot be ended one by one end with the spawner.
-                return self.bury_spawner();
+                return self.spawner_ended();
             }
             let process =
                 Process { index: worker.0, generation: self.generations[worker.0 as usize] };
-            let asked = Asked { process, to_end: true, urged: false };
-            self.deadlines.add(now() + ANSWER, Due::Answer(asked));
+            let requested = SpawnerRequest { process, to_end: true, urged: false };
+            self.deadlines.add(now() + ANSWER, Deadline::Answer(requested));
         }
         // The receiving half detects a spawner that is gone.
         let _ = flush_control(&mut spawner.sender);
@@ -258,7 +260,7 @@ impl Reactor {
         self.forked = None;
         if let Some(spawner) = &mut self.spawner {
             if spawner.sender.push(&Message::Goodbye).is_err() {
-                return self.bury_spawner();
+                return self.spawner_ended();
             }
             let _ = flush_control(&mut spawner.sender);
         }

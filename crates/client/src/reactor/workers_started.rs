@@ -8,14 +8,14 @@ use gridrpc_core::WorkerId;
 use gridrpc_link::{Outbound, Push, Receiver, Socket, Watch};
 use gridrpc_shm::borrowed::Mapped;
 use gridrpc_shm::outboxes::BoxMemory;
-use gridrpc_shm::progress::{self, GivingBack};
+use gridrpc_shm::progress::{self, ReturnMarks};
 use gridrpc_sys::worker_groups::WorkerGroups;
 use gridrpc_sys::{fd_limit, forks, monotonic_ns};
 use gridrpc_wire::{Hello, Message, Prepare, VERSION};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 
-use crate::output::{self, Output, Passing, Stream, Upward};
-use crate::reactor::deadlines::{Asked, Due, Process};
+use crate::output::{self, ClientRoute, Output, OutputRoute, Stream};
+use crate::reactor::deadlines::{Deadline, Process, SpawnerRequest};
 use crate::reactor::spawner::{
     ANSWER, Pair, Spawner, do_not_block, flush_control, output_pipe, pair,
 };
@@ -95,8 +95,12 @@ impl Reactor {
         self.epoll.add(spawner.receiver.socket(), watched)?;
         if let Some(stderr) = spawner.stderr.take() {
             do_not_block(&stderr)?;
-            let tail =
-                output::OutputPipe::new(stderr, Stream::Stderr, Passing::AsItComes, &self.printers);
+            let tail = output::OutputPipe::new(
+                stderr,
+                Stream::Stderr,
+                OutputRoute::AsItComes,
+                &self.printers,
+            );
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::SpawnerStderr.encode());
             self.epoll.add(tail.descriptor(), watched)?;
             self.spawner_tail = Some(tail);
@@ -144,7 +148,7 @@ impl Reactor {
             progress::reset(&self.progress.mapping, index);
 
             let token = Token::Worker { index, generation }.encode();
-            let mapped = Mapped::given_back(GivingBack::new(&self.progress.mapping, index))
+            let mapped = Mapped::given_back(ReturnMarks::new(&self.progress.mapping, index))
                 .passed_on_by(&self.common.pool);
             let watch = watch_writing(&self.epoll, &pair.ours, token);
             let up = Arc::new(Outbound::new(Arc::clone(&pair.ours), watch));
@@ -153,13 +157,13 @@ impl Reactor {
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
             self.epoll.add(pair.ours.socket(), watched)?;
             let passing = match output {
-                Output::Plain => Passing::AsItComes,
-                Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
+                Output::Plain => OutputRoute::AsItComes,
+                Output::Labelled => OutputRoute::Labelled(format!("[worker {index}] ")),
                 Output::Parent => {
                     let clients = Arc::clone(&self.common.parents);
-                    Passing::Up(Upward { clients, worker: index })
+                    OutputRoute::Up(ClientRoute { clients, worker: index })
                 }
-                Output::Kept => Passing::Not,
+                Output::Kept => OutputRoute::Not,
             };
             let watch = |pipe, stream, token: Token| -> io::Result<output::OutputPipe> {
                 let output = output::OutputPipe::new(pipe, stream, passing.clone(), &self.printers);
@@ -199,8 +203,8 @@ impl Reactor {
         for worker in workers {
             let process =
                 Process { index: worker.0, generation: self.generations[worker.0 as usize] };
-            let asked = Asked { process, to_end: false, urged: false };
-            self.deadlines.add(now() + ANSWER, Due::Answer(asked));
+            let requested = SpawnerRequest { process, to_end: false, urged: false };
+            self.deadlines.add(now() + ANSWER, Deadline::Answer(requested));
         }
         match flush_control(&mut spawner.sender) {
             // The receiving half detects a spawner that is gone.

@@ -18,12 +18,12 @@ use gridrpc_sys::{Mapping, monotonic_ns};
 use gridrpc_wire::{Message, Order, WireError};
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
-use crate::call::{Call, LostItems, Notified, Outcome, Watcher};
+use crate::call::{Call, LostItems, NotifiedWatchers, Outcome, Watcher};
 use crate::daemon_connection::RequestError;
 use crate::function::{Function, FunctionRef};
 use crate::shared::SharedData;
 use crate::state::past_calls::PastCalls;
-use crate::state::remote_results::{KeptCalls, ResultCopy};
+use crate::state::remote_results::{RemoteResults, ResultCopy};
 use crate::state::send_queues::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
 use crate::state::single_callers::SingleCallers;
 use crate::trust::Trust;
@@ -82,7 +82,7 @@ pub(crate) struct State {
     /// Trusted hosts, if some are not trusted.
     pub(crate) trust: Option<Trust>,
     /// Calls whose results hosts keep.
-    pub(crate) kept: KeptCalls,
+    pub(crate) remote_results: RemoteResults,
     /// Threads that wait until a server keeps a call as a detached one.
     pub(crate) detaching: HashMap<CallId, mpsc::Sender<Result<String, RequestError>>>,
     /// Objects to drop after the lock is released: dropping them may take other locks, or time.
@@ -127,18 +127,18 @@ impl Waiting {
 
 /// Work to do after the lock has been released.
 #[derive(Debug, Default)]
-pub(crate) struct Aftermath {
+pub(crate) struct DeferredWork {
     ended: Vec<(Arc<Call>, Outcome)>,
     _garbage: Vec<Arc<Payload>>,
     freed: Vec<Arc<SharedData>>,
 }
 
-impl Aftermath {
+impl DeferredWork {
     /// Notifies waiters. Call it without the lock. Returns whether memory of shared data has become free, and the
     /// calls made by functions of ended calls that nobody needs any more.
     pub(crate) fn settle(self) -> (bool, Vec<Arc<Call>>) {
         let mut unwanted = Vec::new();
-        let mut notified = Notified::default();
+        let mut notified = NotifiedWatchers::default();
         for (call, outcome) in self.ended {
             unwanted.extend(call.take_children());
             notified.merge(call.finish(outcome, None));
@@ -154,7 +154,7 @@ impl State {
         Ok(State {
             hosts,
             trust: None,
-            kept: KeptCalls::default(),
+            remote_results: RemoteResults::default(),
             detaching: HashMap::new(),
             epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
             core: Core::new(settings),
@@ -204,7 +204,7 @@ impl State {
     fn note_kept(&mut self) {
         let all: Vec<WorkerId> = self.hosts.ids().collect();
         for host in all {
-            self.core.host_keeps(host, self.kept.has_some_of(host));
+            self.core.host_keeps(host, self.remote_results.has_some_of(host));
         }
     }
 
@@ -286,8 +286,8 @@ impl State {
                 let can_stay = self.core.payload(call).is_some_and(|call| call.result_can_stay());
                 let may_keep = |trust: &Trust| trust.may_keep_results(host);
                 if can_stay && self.trust.as_ref().is_none_or(may_keep) {
-                    let asked = self.hosts.keep(host, call.0);
-                    self.pushed(host, asked);
+                    let requested = self.hosts.keep(host, call.0);
+                    self.pushed(host, requested);
                 }
             }
             Action::Dismiss(host) if self.hosts.is_host(host) => self.to_retire.push(host),
@@ -397,25 +397,29 @@ impl State {
     /// Whether a host has the results that a call needs and that stay on hosts, or gets them from there.
     pub(crate) fn has_or_reaches(&self, host: WorkerId, call: &Call) -> bool {
         let reaches = |from: WorkerId| self.core.reach(from, host);
-        call.kept_results().into_iter().all(|result| self.kept.host_of(result).is_some_and(reaches))
+        call.remote_results()
+            .into_iter()
+            .all(|result| self.remote_results.host_of(result).is_some_and(reaches))
     }
 
     /// Has hosts send this one the results that a call needs and that it lacks. Returns their calls, and their numbers
     /// as shared data.
     fn move_results(&mut self, to: WorkerId, call: &Call) -> Vec<(u64, u64)> {
-        if self.kept.is_empty() {
+        if self.remote_results.is_empty() {
             return Vec::new();
         }
         let mut moved = Vec::new();
-        for result in call.kept_results() {
-            let Some(from) = self.kept.host_of(result).filter(|from| *from != to) else { continue };
-            if let Some(blob) = self.kept.copy_on(result, to) {
+        for result in call.remote_results() {
+            let Some(from) = self.remote_results.host_of(result).filter(|from| *from != to) else {
+                continue;
+            };
+            if let Some(blob) = self.remote_results.copy_on(result, to) {
                 moved.push((result, blob));
             } else if let (Ok(BlobId(blob)), Ok(secret)) = (self.next_blob(), gridrpc_sys::random())
             {
                 let told = self.hosts.move_result(result, blob, from, to, secret);
                 self.pushed(to, told);
-                self.kept.add_copy(blob, ResultCopy { result, from, to });
+                self.remote_results.add_copy(blob, ResultCopy { result, from, to });
                 moved.push((result, blob));
             }
         }
@@ -491,8 +495,8 @@ impl State {
     }
 
     /// Records that a host has ended a call, or given it back, and keeps no result.
-    pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) {
-        let told = self.hosts.kept_nothing(host, call);
+    pub(crate) fn no_remote_result(&mut self, host: WorkerId, call: u64) {
+        let told = self.hosts.no_remote_result(host, call);
         self.pushed(host, told);
     }
 
@@ -557,8 +561,8 @@ impl State {
         Ok(BlobId(last + 1))
     }
 
-    pub(crate) fn aftermath(&mut self) -> Aftermath {
-        Aftermath {
+    pub(crate) fn aftermath(&mut self) -> DeferredWork {
+        DeferredWork {
             ended: std::mem::take(&mut self.ended),
             _garbage: std::mem::take(&mut self.garbage),
             freed: std::mem::take(&mut self.freed),

@@ -23,7 +23,7 @@ pub(crate) fn again(core: &Core<Arc<Call>>, id: CallId) -> Option<Task<()>> {
 
 /// A call whose result a host keeps.
 #[derive(Debug)]
-pub(crate) struct KeptCall {
+pub(crate) struct RemoteResultState {
     pub(crate) call: Weak<Call>,
     host: WorkerId,
     pub(crate) again: Option<Task<()>>,
@@ -44,8 +44,8 @@ pub(crate) struct ResultCopy {
 
 /// The calls whose results hosts keep, by number.
 #[derive(Debug, Default)]
-pub(crate) struct KeptCalls {
-    calls: HashMap<u64, KeptCall>,
+pub(crate) struct RemoteResults {
+    calls: HashMap<u64, RemoteResultState>,
     /// By their number as shared data.
     copies: HashMap<u64, ResultCopy>,
     /// The number of the copy of a result on a host.
@@ -56,7 +56,7 @@ pub(crate) struct KeptCalls {
     pub(crate) not_moved: u64,
 }
 
-impl KeptCalls {
+impl RemoteResults {
     pub(crate) fn add(
         &mut self,
         id: u64,
@@ -64,9 +64,14 @@ impl KeptCalls {
         host: WorkerId,
         again: Option<Task<()>>,
     ) {
-        let kept =
-            KeptCall { call: Arc::downgrade(call), host, again, here: false, waiting: Vec::new() };
-        self.calls.insert(id, kept);
+        let remote = RemoteResultState {
+            call: Arc::downgrade(call),
+            host,
+            again,
+            here: false,
+            waiting: Vec::new(),
+        };
+        self.calls.insert(id, remote);
     }
 
     /// Whether no host keeps a result.
@@ -76,7 +81,7 @@ impl KeptCalls {
 
     /// The host that keeps this result.
     pub(crate) fn host_of(&self, result: u64) -> Option<WorkerId> {
-        self.calls.get(&result).map(|kept| kept.host)
+        self.calls.get(&result).map(|remote| remote.host)
     }
 
     /// The number of the copy of a result on a host.
@@ -125,8 +130,8 @@ impl KeptCalls {
         waiting: (CallId, Arc<Call>),
     ) -> Option<(CallId, Arc<Call>)> {
         match self.calls.get_mut(&result) {
-            Some(kept) if !kept.here => {
-                kept.waiting.push(waiting);
+            Some(remote) if !remote.here => {
+                remote.waiting.push(waiting);
                 None
             }
             _ => Some(waiting),
@@ -135,25 +140,25 @@ impl KeptCalls {
 
     /// The calls that waited for a result that has arrived.
     pub(crate) fn came(&mut self, id: u64) -> Vec<(CallId, Arc<Call>)> {
-        let Some(kept) = self.calls.get_mut(&id) else { return Vec::new() };
-        kept.here = true;
-        std::mem::take(&mut kept.waiting)
+        let Some(remote) = self.calls.get_mut(&id) else { return Vec::new() };
+        remote.here = true;
+        std::mem::take(&mut remote.waiting)
     }
 
     /// Forgets the result of a call that a host is to drop.
     pub(crate) fn forget(&mut self, host: WorkerId, id: u64) {
-        if self.calls.get(&id).is_some_and(|kept| kept.host == host) {
+        if self.calls.get(&id).is_some_and(|remote| remote.host == host) {
             self.calls.remove(&id);
         }
     }
 
     /// Whether a host keeps the result of any call.
     pub(crate) fn has_some_of(&self, host: WorkerId) -> bool {
-        self.calls.values().any(|kept| kept.host == host)
+        self.calls.values().any(|remote| remote.host == host)
     }
 
     /// Takes out the calls whose results this host keeps.
-    pub(crate) fn take_of(&mut self, host: WorkerId) -> Vec<KeptCall> {
-        self.calls.extract_if(|_, kept| kept.host == host).map(|(_, kept)| kept).collect()
+    pub(crate) fn take_of(&mut self, host: WorkerId) -> Vec<RemoteResultState> {
+        self.calls.extract_if(|_, remote| remote.host == host).map(|(_, remote)| remote).collect()
     }
 }

@@ -184,8 +184,8 @@ proptest! {
     #[test]
     fn no_text_that_is_nearly_a_file_is_a_panic(text in nearly()) {
         if let Err(problems) = read(&text, "file") {
-            prop_assert!(!problems.told.is_empty());
-            prop_assert!(problems.to_string().lines().count() >= problems.told.len());
+            prop_assert!(!problems.listed.is_empty());
+            prop_assert!(problems.to_string().lines().count() >= problems.listed.len());
         }
     }
 

@@ -64,20 +64,20 @@ fn numbers(pairs: &[(&str, u64)]) -> Vec<(String, u64)> {
 
 #[test]
 fn what_hosts_have_is_said_or_what_they_tell() {
-    let offers = |keys: &str, told| {
+    let offers = |keys: &str, worker_memory| {
         let text = format!("[server.a]\nlauncher = {keys}\nresources = {{ gpu = 2 }}");
-        read(&text, "").unwrap()[0].offers(told).to_string()
+        read(&text, "").unwrap()[0].offers(worker_memory).to_string()
     };
     assert_eq!(offers("'local'", None), "2 of \"gpu\"");
     assert_eq!(offers("'local'", Some(5000)), "2 of \"gpu\" and 5 KB of memory");
     let said = "2 of \"gpu\" and 64 GB of memory";
     assert_eq!(offers("'local'\nmemory = '64 GB'", Some(5000)), said);
     // Batch systems count in units of 1,024 and know no others.
-    let asked = read("server.a = { launcher = 'slurm', memory = '2 GB' }", "").unwrap();
-    let LauncherKind::Batch(batch) = &asked[0].launcher else { panic!("{asked:?}") };
+    let parsed = read("server.a = { launcher = 'slurm', memory = '2 GB' }", "").unwrap();
+    let LauncherKind::Batch(batch) = &parsed[0].launcher else { panic!("{parsed:?}") };
     assert_eq!(batch.memory.as_deref(), Some("1908M"));
-    let asked = offers("'slurm'\nmemory = '1500'", Some(5000));
-    assert_eq!(asked, "2 of \"gpu\" and 1.572 GB of memory");
+    let parsed = offers("'slurm'\nmemory = '1500'", Some(5000));
+    assert_eq!(parsed, "2 of \"gpu\" and 1.572 GB of memory");
 }
 
 #[test]

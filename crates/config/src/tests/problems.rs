@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn told(text: &str) -> String {
+fn listed(text: &str) -> String {
     read(text, "grid.toml").unwrap_err().to_string()
 }
 
 /// The message for a group with these additional lines.
 fn of_group(lines: &str) -> String {
-    let text = told(&format!("[server.fast]\nhosts = ['node1']\n{lines}"));
+    let text = listed(&format!("[server.fast]\nhosts = ['node1']\n{lines}"));
     let prefix = "grid.toml:3: server \"fast\": ";
     let parts: Vec<&str> =
         text.lines().map(|line| line.strip_prefix(prefix).expect(&text)).collect();
@@ -40,14 +40,14 @@ grid.toml:9: server \"fast\": `hosts` has \"node1\" twice: name it once; \"node1
 grid.toml:10: server \"fast\": there is no key `wrokers`: did you mean `workers`?
 grid.toml:11: server \"fast\": `heartbeat` is \"often\": write seconds, a number from 0.1 to 1000000000
 grid.toml:12: server \"far\": there are no `hosts`: name them, as in hosts = [\"node1\", \"node2\"], or write launcher = \"local\" for workers on this machine";
-    assert_eq!(told(text), expected);
+    assert_eq!(listed(text), expected);
 }
 
 #[test]
 fn numbers_of_nodes_that_cannot_be() {
     let expected = "a whole number from 1 to 100000, or the least and the most, as in \"0-10\" or { min = 0, max = 10 }";
     for wrong in ["'3-2'", "'-'", "'0-0'", "'a-2'", "{ min = 1 }", "{ min = 2, max = 1 }", "'4'"] {
-        let text = told(&format!("[server.lab]\nlauncher = 'slurm'\nnodes = {wrong}\n"));
+        let text = listed(&format!("[server.lab]\nlauncher = 'slurm'\nnodes = {wrong}\n"));
         assert!(text.contains(expected), "{text}");
     }
 }
@@ -87,13 +87,13 @@ grid.toml:13: server \"far\": `hosts` has no meaning for the launcher \"slurm\",
 grid.toml:14: server \"far\": `command` has no meaning for the launcher \"slurm\", only for \"ssh\" and \"program\": take it out, or choose another `launcher`
 grid.toml:17: server \"near\": `partition` has no meaning for the launcher \"ssh\", only for \"slurm\": take it out, or choose another `launcher`
 grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", only for \"slurm\", \"gridengine\", \"htcondor\", \"pbs\", \"torque\", \"lsf\", \"flux\" and \"mpi\": take it out, or choose another `launcher`";
-    assert_eq!(told(text), expected);
+    assert_eq!(listed(text), expected);
 }
 
 #[test]
 fn hosts_of_several_nodes_that_cannot_be() {
     let of_slurm = |keys: &str| {
-        let all = told(&format!("[server.lab]\nlauncher = 'slurm'\nnodes_per_host = 2\n{keys}"));
+        let all = listed(&format!("[server.lab]\nlauncher = 'slurm'\nnodes_per_host = 2\n{keys}"));
         all.split_once("\"lab\": ").unwrap().1.to_owned()
     };
     assert_eq!(
@@ -106,7 +106,7 @@ fn hosts_of_several_nodes_that_cannot_be() {
         "`request` is \"step\", and a host with `nodes_per_host` has a job of its own: write request = \"array\", \
          or take it out"
     );
-    let text = told("[server.lab]\nlauncher = 'htcondor'\nnodes_per_host = 2\n");
+    let text = listed("[server.lab]\nlauncher = 'htcondor'\nnodes_per_host = 2\n");
     assert!(text.contains("only for \"slurm\", \"pbs\", \"torque\" and \"lsf\""), "{text}");
 }
 
@@ -115,50 +115,50 @@ fn modules_that_cannot_be() {
     let expected =
         "`preload` is 3: write a list of modules, such as [\"lapack\", \"/opt/site/fft.so\"]";
     assert_eq!(of_group("preload = 3"), expected);
-    let told = of_group("preload = ['fft', \"a\\nb\"]");
-    assert_eq!(told, "`preload` is \"a\\nb\": write a text of one line");
+    let listed = of_group("preload = ['fft', \"a\\nb\"]");
+    assert_eq!(listed, "`preload` is \"a\\nb\": write a text of one line");
 }
 
 #[test]
 fn what_is_no_toml() {
-    let text = told("[server.a]\nhosts = ['x'\nworkers = 1\n[server.b\n");
+    let text = listed("[server.a]\nhosts = ['x'\nworkers = 1\n[server.b\n");
     assert_eq!(text.lines().count(), 2, "{text}");
     for line in text.lines() {
         assert!(line.contains(": is not valid TOML: "), "{text}");
     }
-    assert!(told("a = ").starts_with("grid.toml:1: is not valid TOML: "));
+    assert!(listed("a = ").starts_with("grid.toml:1: is not valid TOML: "));
     let twice = "`fast` is there twice: take one of the two out, or give it another name";
-    let text = told("[server.fast]\nhosts = 'a'\n[server.fast]\nhosts = 'b'");
+    let text = listed("[server.fast]\nhosts = 'a'\n[server.fast]\nhosts = 'b'");
     assert_eq!(text, format!("grid.toml:3: {twice}"));
-    let text = told("[server.a]\n[server.a]\nx = 1\n[server.a]\n[server.b]\nx = 1\nx = 1");
+    let text = listed("[server.a]\n[server.a]\nx = 1\n[server.a]\n[server.b]\nx = 1\nx = 1");
     let lines: Vec<&str> = text.lines().map(|line| &line[..22]).collect();
     assert_eq!(
         lines,
         ["grid.toml:2: `a` is th", "grid.toml:4: `a` is th", "grid.toml:7: `x` is th"]
     );
-    let text = told("[server.a]\nworkers = 1\nworkers = 2");
+    let text = listed("[server.a]\nworkers = 1\nworkers = 2");
     assert!(text.starts_with("grid.toml:3: `workers` is there twice"), "{text}");
 }
 
 #[test]
 fn tables() {
-    let text = told("whatever = 1\nserver = 3");
+    let text = listed("whatever = 1\nserver = 3");
     let expected = "\
 grid.toml:1: there is no table [whatever]: a file has the tables [grid], [defaults] and [server.NAME]
 grid.toml:2: `server` is 3: write a table, as in [server.NAME]";
     assert_eq!(text, expected);
-    let text = told("grid = 1\ndefaults = []\n[[server.a]]");
+    let text = listed("grid = 1\ndefaults = []\n[[server.a]]");
     let expected = "\
 grid.toml:1: `grid` is 1: write a table, as in [grid]
 grid.toml:2: `defaults` is a list: write a table, as in [defaults]
 grid.toml:3: `server.a` is a list: write a table, as in [server.NAME]";
     assert_eq!(text, expected);
-    assert!(told("[server]\nhosts = ['a']").contains("`server.hosts` is a list: write a table"));
+    assert!(listed("[server]\nhosts = ['a']").contains("`server.hosts` is a list: write a table"));
     let many: String = (0..1001).map(|n| format!("[server.s{n}]\nhosts = ['a']\n")).collect();
     let expected =
         "grid.toml:2001: there are more than 1000 servers: put hosts that are alike into one";
-    assert_eq!(told(&many), expected);
-    let text = told("[server.'a b']\nhosts = ['a']");
+    assert_eq!(listed(&many), expected);
+    let text = listed("[server.'a b']\nhosts = ['a']");
     let expected = "grid.toml:1: server \"a b\": the name is \"a b\": choose one of 1 to 255 bytes \
                     without blanks and control characters";
     assert_eq!(text, expected);
@@ -288,18 +288,18 @@ fn unknown_keys_have_the_list_of_those_there_are() {
 #[test]
 fn hosts() {
     let expected = "grid.toml:1: server \"a\": `hosts` is empty: name at least one host";
-    assert_eq!(told("server.a = { launcher = 'local', hosts = [] }"), expected);
-    let text = told("server.a.hosts = 7");
+    assert_eq!(listed("server.a = { launcher = 'local', hosts = [] }"), expected);
+    let text = listed("server.a.hosts = 7");
     assert!(
         text.ends_with("`hosts` is 7: write a list of hosts, such as [\"node1\", \"gpu[01-08]\"]")
     );
-    let text = told("server.a.hosts = ['a', 7]");
+    let text = listed("server.a.hosts = ['a', 7]");
     assert!(text.contains("`hosts` is 7: write"), "{text}");
     let slip =
         "there are more than 100000 hosts up to here: look for a slip in the ranges of `hosts`";
-    let text = told("[server.a]\nhosts = ['a[1-60000]']\n[server.b]\nhosts = ['a[1-60000]']");
+    let text = listed("[server.a]\nhosts = ['a[1-60000]']\n[server.b]\nhosts = ['a[1-60000]']");
     assert_eq!(text, format!("grid.toml:4: server \"b\": {slip}"));
-    let text = told("server.a.hosts = ['a[0-999999999999999999]b[0-999999999999999999]']");
+    let text = listed("server.a.hosts = ['a[0-999999999999999999]b[0-999999999999999999]']");
     assert!(text.ends_with(slip), "{text}");
 }
 
@@ -308,22 +308,22 @@ fn keys_of_other_launchers() {
     let expected = "`prefix` has no meaning for the launcher \"ssh\", only for \"local\", \"slurm\", \
                     \"gridengine\", \"htcondor\", \"pbs\", \"torque\", \"lsf\" and \"flux\": take it out, or choose another `launcher`";
     assert_eq!(of_group("prefix = 'ip'"), expected);
-    let text = told("[defaults]\nprefix = 'ip'");
+    let text = listed("[defaults]\nprefix = 'ip'");
     assert_eq!(text, format!("grid.toml:2: [defaults]: {expected}"));
-    let text = told("[server.a]\nlauncher = 'local'\ncommand = 'ssh'");
+    let text = listed("[server.a]\nlauncher = 'local'\ncommand = 'ssh'");
     let expected = "grid.toml:3: server \"a\": `command` has no meaning for the launcher \"local\", only \
                     for \"ssh\" and \"program\": take it out, or choose another `launcher`";
     assert_eq!(text, expected);
-    let text = told("[server.a]\nlauncher = 'program'\nhosts = ['x']");
+    let text = listed("[server.a]\nlauncher = 'program'\nhosts = ['x']");
     let expected = "grid.toml:1: server \"a\": the launcher is \"program\", and no `command` says which: \
                     write the command that runs it";
     assert_eq!(text, expected);
     // The launcher is unknown.
     assert_eq!(
-        told("server.a = { launcher = 'x', prefix = 'ip', hosts = 'a' }").lines().count(),
+        listed("server.a = { launcher = 'x', prefix = 'ip', hosts = 'a' }").lines().count(),
         1
     );
-    assert_eq!(told("defaults.launcher = 'x'\nserver.a.prefix = 'ip'").lines().count(), 1);
+    assert_eq!(listed("defaults.launcher = 'x'\nserver.a.prefix = 'ip'").lines().count(), 1);
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn keys_that_sessions_do_not_take() {
         });
         assert!(refused, "{key}");
     }
-    let text = told("[server.a]\nlauncher = 'session'");
+    let text = listed("[server.a]\nlauncher = 'session'");
     let expected = "grid.toml:1: server \"a\": the launcher is \"session\", and no `session` says which: \
                     write its name";
     assert_eq!(text, expected);
@@ -357,11 +357,11 @@ fn keys_that_sessions_do_not_take() {
                     first a letter or a digit, 100 at most";
     assert_eq!(of_group("session = '-a'").lines().next(), Some(expected));
     assert_eq!(
-        told("[server.a]\nlauncher = 'session'\nsession = '-a'"),
+        listed("[server.a]\nlauncher = 'session'\nsession = '-a'"),
         format!("grid.toml:3: server \"a\": {expected}")
     );
     assert!(
-        told("[defaults]\nlauncher = 'session'\nworkers = 2")
+        listed("[defaults]\nlauncher = 'session'\nworkers = 2")
             .starts_with("grid.toml:3: [defaults]: `workers` has no meaning")
     );
 }
@@ -370,11 +370,11 @@ fn keys_that_sessions_do_not_take() {
 fn servers_without_an_address_and_with_keys_of_others() {
     let expected = "grid.toml:1: server \"a\": the launcher is \"server\", and no `server` says which: \
                     write its address, as in server = \"lab.example.org\"";
-    assert_eq!(told("[server.a]\nlauncher = 'server'"), expected);
+    assert_eq!(listed("[server.a]\nlauncher = 'server'"), expected);
     let expected = "`server` is \"lab:99999\": write HOST, HOST:PORT or [ADDRESS]:PORT (without a port it \
                     is 7711), or the absolute path of a Unix socket";
     assert_eq!(
-        told("[server.a]\nlauncher = 'server'\nserver = 'lab:99999'"),
+        listed("[server.a]\nlauncher = 'server'\nserver = 'lab:99999'"),
         format!("grid.toml:3: server \"a\": {expected}")
     );
     for (key, fits) in [("server", "\"server\""), ("credentials", "\"server\"")] {
@@ -386,7 +386,7 @@ fn servers_without_an_address_and_with_keys_of_others() {
     }
     for line in ["session = 'b'", "workers = 2", "preload = ['numpy']", "nodes = 2", "hosts = 'a'"]
     {
-        let text = told(&format!("[server.a]\nlauncher = 'server'\nserver = 'b'\n{line}"));
+        let text = listed(&format!("[server.a]\nlauncher = 'server'\nserver = 'b'\n{line}"));
         assert!(text.contains("has no meaning for the launcher \"server\""), "{text}");
         assert_eq!(text.lines().count(), 1, "{text}");
     }
@@ -394,13 +394,13 @@ fn servers_without_an_address_and_with_keys_of_others() {
 
 #[test]
 fn a_hundred_problems_are_reported() {
-    let text = told(&"[server.a]\n".repeat(103));
+    let text = listed(&"[server.a]\n".repeat(103));
     assert_eq!(text.lines().count(), 101);
     assert!(text.ends_with("\nand 2 more problems"), "{text}");
 }
 
 #[test]
 fn a_text_that_is_too_long() {
-    let text = told(&"#".repeat((1 << 20) + 1));
+    let text = listed(&"#".repeat((1 << 20) + 1));
     assert_eq!(text, "grid.toml: has more than 1 MiB: check that it is the configuration file");
 }

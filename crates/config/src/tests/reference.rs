@@ -56,8 +56,8 @@ fn so_is_the_example_of_the_guide() {
 #[test]
 fn its_problems_are_reported_so() {
     let wrong = blocks("toml")[5];
-    let told = read(wrong, "wrong.toml").unwrap_err().to_string();
-    assert_eq!(format!("{told}\n"), blocks("text")[0]);
+    let listed = read(wrong, "wrong.toml").unwrap_err().to_string();
+    assert_eq!(format!("{listed}\n"), blocks("text")[0]);
 }
 
 #[test]

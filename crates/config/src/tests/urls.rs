@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn told(url: &str) -> String {
+fn listed(url: &str) -> String {
     from_url(url).unwrap_err().to_string()
 }
 
@@ -102,12 +102,12 @@ fn lists_and_numbers_of_batch_systems() {
 
 #[test]
 fn an_option_of_a_batch_system_is_no_key() {
-    let text = told("slurm:?qos=long");
+    let text = listed("slurm:?qos=long");
     let expected = "there is no key `qos`: an option of the batch system that has no key is written as in \
                     options = [\"--qos=long\"], in a URL as in options=--qos=long";
     assert!(text.ends_with(expected), "{text}");
-    assert!(told("gridengine:?zzz=1").ends_with("options=-l h_vmem=4G"));
-    assert!(told("ssh://a?zzz=1").contains("the keys of a server are launcher, "));
+    assert!(listed("gridengine:?zzz=1").ends_with("options=-l h_vmem=4G"));
+    assert!(listed("ssh://a?zzz=1").contains("the keys of a server are launcher, "));
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn grid_engine() {
             "`request = \"direct\"` has no meaning for the launcher \"gridengine\", only for \"slurm\"",
         ),
     ] {
-        let told = from_url(url).unwrap_err().to_string();
-        assert!(told.contains(expected), "{told}");
+        let listed = from_url(url).unwrap_err().to_string();
+        assert!(listed.contains(expected), "{listed}");
     }
 }
 
@@ -206,11 +206,11 @@ fn what_is_wrong() {
              name or address",
         ),
     ] {
-        assert_eq!(told(url), format!("`{url}`: {expected}"));
+        assert_eq!(listed(url), format!("`{url}`: {expected}"));
     }
-    assert!(told("program:a").contains("there are no `hosts`"));
-    assert!(told("program:?hosts=a").contains("`command` is empty"));
-    assert!(told(&format!("ssh://{}", "a".repeat(70_000))).contains("has more than 65536 bytes"));
+    assert!(listed("program:a").contains("there are no `hosts`"));
+    assert!(listed("program:?hosts=a").contains("`command` is empty"));
+    assert!(listed(&format!("ssh://{}", "a".repeat(70_000))).contains("has more than 65536 bytes"));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn sessions() {
     assert_eq!(from_url(&format!("session:{}", "a".repeat(100))).unwrap().name.len(), 100);
     let long = "a".repeat(101);
     for name in ["", ".work", "-work", "_work", "a b", "a/b", "../work", "//work", "é", &long] {
-        let text = told(&format!("session:{name}"));
+        let text = listed(&format!("session:{name}"));
         assert!(text.contains(": `session` is "), "{text}");
         assert!(text.contains("first a letter or a digit, 100 at most"), "{text}");
     }
@@ -239,7 +239,7 @@ fn sessions() {
         ("nodes=2", "`nodes` has no meaning for the launcher \"session\", only for those that"),
         ("wrokers=2", "there is no key `wrokers`: did you mean `workers`?"),
     ] {
-        let text = told(&format!("session:work?{query}"));
+        let text = listed(&format!("session:work?{query}"));
         assert!(text.contains(expected), "{text}");
     }
 }
@@ -295,7 +295,7 @@ fn servers() {
             "`credentials` has no meaning for the launcher \"ssh\", only for",
         ),
     ] {
-        let text = told(url);
+        let text = listed(url);
         assert!(text.contains(expected), "{text}");
     }
 }

@@ -89,7 +89,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut blocked = self.blocked_by_others();
         let mut blocked_all = (0, 0);
         let mut lines: HashMap<Option<GroupId>, usize> = HashMap::new();
-        let mut wide = (0, 0);
+        let mut multicore = (0, 0);
         for (id, call) in self.calls.iter() {
             match call.state {
                 CallState::Blocked { waits_for } => {
@@ -104,8 +104,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
                     queued = (queued.0 + 1, queued.1 + call.task.bytes);
                 }
                 CallState::QueuedWide => {
-                    assert!(call.task.options.is_wide(), "{id:?} is not wide");
-                    wide = (wide.0 + 1, wide.1 + call.task.bytes);
+                    assert!(call.task.options.is_multicore(), "{id:?} is not wide");
+                    multicore = (multicore.0 + 1, multicore.1 + call.task.bytes);
                 }
                 CallState::Waiting(_) => {
                     assert!(waiting.contains(&id), "{id:?} is lost");
@@ -124,18 +124,18 @@ impl<T: Clone, P: Policy> Core<T, P> {
         for (id, by) in &self.wanted {
             let call = self.calls.get(*id).expect("nobody waits for a call that has ended");
             let lost = call.losses + call.false_starts > 0;
-            let kept = lost || self.dependents.has(*id);
+            let needed = lost || self.dependents.has(*id);
             assert!(
-                kept || call.state != CallState::Queued || !self.may_run(*by, *id),
+                needed || call.state != CallState::Queued || !self.may_run(*by, *id),
                 "{id:?} waits for the one that waits for it"
             );
         }
         assert!(blocked.is_empty(), "calls that are not blocked wait for others: {blocked:?}");
         let all = (
-            queued.0 + wide.0 + waited + blocked_all.0,
-            queued.1 + wide.1 + waiting_bytes + blocked_all.1,
+            queued.0 + multicore.0 + waited + blocked_all.0,
+            queued.1 + multicore.1 + waiting_bytes + blocked_all.1,
         );
-        assert_eq!(wide.0, self.calls.wide());
+        assert_eq!(multicore.0, self.calls.multicore());
         self.calls.check_fronts();
         self.check_wide();
         self.check_resources();
@@ -255,10 +255,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         };
         let hosts = self.hosts.iter().any(collects);
         assert_eq!(self.collects, hosts || self.collects_here);
-        assert!(!self.collects || self.calls.wide() > 0, "places are collected for nobody");
+        assert!(!self.collects || self.calls.multicore() > 0, "places are collected for nobody");
         let others = self.calls.queued(None) + self.calls.bound();
         let (mut before, mut places_before) = (Claims::default(), 0);
-        let first = if others == 0 { self.calls.first_wide(SCAN_ALL, SCAN) } else { Vec::new() };
+        let first =
+            if others == 0 { self.calls.first_multicore(SCAN_ALL, SCAN) } else { Vec::new() };
         for (_, id) in first {
             let Some(call) = self.calls.get(id) else { continue };
             let request = ResourceRequest::of(&call.task);

@@ -6,7 +6,7 @@ use crate::end::{End, TimeLimit};
 use crate::ids::{CallId, Time, WorkerId, ns};
 use crate::interface::Action;
 use crate::policy::Policy;
-use crate::timers::{Due, Timer};
+use crate::timers::{DueTimer, Timer};
 use crate::workers::Phase;
 
 impl<T: Clone, P: Policy> Core<T, P> {
@@ -18,13 +18,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Takes out the next due event, for [`Core::deal_with`].
-    pub fn next_due(&mut self, now: Time) -> Option<Due> {
-        self.timers.pop_due(now).map(Due)
+    pub fn next_due(&mut self, now: Time) -> Option<DueTimer> {
+        self.timers.pop_due(now).map(DueTimer)
     }
 
-    /// Performs one step of [`Core::tick`]. If it concerns a worker ([`Due::worker`]), report that worker's progress
+    /// Performs one step of [`Core::tick`]. If it concerns a worker ([`DueTimer::worker`]), report that worker's progress
     /// first ([`Core::progressed`]).
-    pub fn deal_with(&mut self, now: Time, due: Due, out: &mut Vec<Action<T>>) {
+    pub fn deal_with(&mut self, now: Time, due: DueTimer, out: &mut Vec<Action<T>>) {
         match due.0 {
             Timer::Deadline(call) => {
                 let worker = self.calls.get(call).and_then(|call| match call.state {
@@ -65,7 +65,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Time at which to call [`Core::tick`] next, if nothing else happens.
+    /// Time of the next [`Core::tick`], if nothing else happens.
     #[must_use]
     pub fn next_tick(&self) -> Option<Time> {
         self.timers.next()

@@ -145,9 +145,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
     ) -> bool {
         let mut sent = false;
         while self.calls.queued(line) > 0 {
-            if self.calls.wide() > 0 {
+            if self.calls.multicore() > 0 {
                 // A call ahead of it may now be the first of the line.
-                self.pump_wide(now, out);
+                self.pump_multicore(now, out);
             }
             let Some((order, id)) = self.calls.front(line) else { break };
             let Some(function) = self.calls.get(id).map(|call| call.task.function) else { break };
@@ -181,7 +181,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) {
         let is_here = line.is_none_or(|group| self.groups[group.index()].here);
-        if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
+        if self.calls.multicore() > 0 || is_here && self.calls.bound() > 0 {
             self.pump(now, out);
         } else if self.ready > 0
             || self.policy.holds_until().is_some()
@@ -196,15 +196,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub(crate) fn has_room_only_on(&self, host: WorkerId) -> bool {
         let no_others = self.calls.bound() > 0 || self.ready == 0;
         let answers = self.workers[host.index()].host.is_some();
-        answers && no_others && self.calls.wide() == 0 && self.policy.holds_until().is_none()
+        answers && no_others && self.calls.multicore() == 0 && self.policy.holds_until().is_none()
     }
 
     /// Pumps all lines.
     pub(crate) fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         loop {
             self.pump_lines(now, out);
-            if self.calls.wide() > 0 || self.collects {
-                self.pump_wide(now, out);
+            if self.calls.multicore() > 0 || self.collects {
+                self.pump_multicore(now, out);
             }
             if !std::mem::take(&mut self.opened) {
                 return self.relieve(now, out);

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::core::Core;
-use crate::elastic::{Demand, Group, Life, Span};
+use crate::elastic::{Demand, Group, Lifetime, Span};
 use crate::ids::{CallId, GroupId, Time, WorkerId, ns};
 use crate::interface::Action;
 use crate::policy::Policy;
@@ -36,11 +36,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.elastic.groups.push(Group { hosts, least, idle, waits_since: None });
     }
 
-    /// Sets the time at which a connected host will end.
+    /// Sets the end time of a connected host.
     pub fn host_ends(&mut self, now: Time, id: WorkerId, ends: Time) {
         let Some(host) = &mut self.workers[id.index()].host else { return };
         let began = host.stay.life.map_or(now, |life| life.began);
-        let life = Life { began, ends };
+        let life = Lifetime { began, ends };
         let is_new = host.stay.life.replace(life).is_none();
         if host.serves {
             self.learn_span(id, life.span(), is_new);
@@ -219,8 +219,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut front = None;
         for line in groups.into_iter().map(Some).chain([None]) {
             demand.queued += self.calls.queued(line) as u64;
-            if self.calls.wide() > 0 {
-                demand.queued += self.wide_places(line, &self.elastic.groups[index].hosts);
+            if self.calls.multicore() > 0 {
+                demand.queued += self.multicore_slots(line, &self.elastic.groups[index].hosts);
             }
             front = self.calls.front(line).or(front);
         }
@@ -230,7 +230,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Places that the wide calls of a line need on these hosts, which are alike.
-    fn wide_places(&self, line: Option<GroupId>, hosts: &[WorkerId]) -> u64 {
+    fn multicore_slots(&self, line: Option<GroupId>, hosts: &[WorkerId]) -> u64 {
         let places = |(request, count): (&ResourceRequest, usize)| {
             let could = |id: &&WorkerId| self.could_have(request, Some(**id));
             let id = hosts.iter().find(could)?;
@@ -320,9 +320,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
                     && task
                         .is_some_and(|task| self.could_have(&ResourceRequest::of(task), Some(id)))
             };
-            let wide =
-                self.calls.first_wide(SCAN_ALL, 1).into_iter().find(|(_, call)| could_run(*call));
-            let next = next.or(wide).and_then(|(_, id)| self.calls.get(id)).map(|call| &call.task);
+            let multicore = self
+                .calls
+                .first_multicore(SCAN_ALL, 1)
+                .into_iter()
+                .find(|(_, call)| could_run(*call));
+            let next =
+                next.or(multicore).and_then(|(_, id)| self.calls.get(id)).map(|call| &call.task);
             let is_done = match next.map(|task| (task.options.expected.map(ns), task.function)) {
                 Some((Some(expected), _)) => life.has_time_for_all_of(now, expected),
                 Some((None, function)) => life.has_time_for(now, self.pace.known_cost(function)),
@@ -407,7 +411,7 @@ mod tests {
 
     #[test]
     fn what_is_not_done_before_the_end_is_not_begun() {
-        let life = Life { began: Time(0), ends: Time(100 * S) };
+        let life = Lifetime { began: Time(0), ends: Time(100 * S) };
         let has_time = |at, cost| life.has_time_for(Time(at * S), cost);
         assert!(has_time(50, Some(40 * S)) && !has_time(59, Some(40 * S)));
         assert!(has_time(97, None) && !has_time(99, None) && !has_time(101, None));

@@ -10,7 +10,7 @@ use crate::host::{HostRetry, HostStage, HostStatus};
 use crate::ids::{CallId, GroupId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
-use crate::workers::{Phase, Sent, UnexpectedReply};
+use crate::workers::{Phase, SentCall, UnexpectedReply};
 
 impl<T: Clone, P: Policy> Core<T, P> {
     /// An agent has connected and is starting this many workers.
@@ -331,7 +331,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         &mut self,
         host: WorkerId,
         most: usize,
-        which: impl Fn(&Sent<T>) -> bool,
+        which: impl Fn(&SentCall<T>) -> bool,
         out: &mut Vec<Action<T>>,
     ) -> usize {
         let Core { workers, calls, .. } = self;

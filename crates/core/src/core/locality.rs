@@ -1,7 +1,7 @@
 //! Calls that need results which have stayed on a host: they go to that host, where their arguments are. Where that is
 //! not possible, or takes longer, the results go to another host, directly or through the client.
 
-use crate::calls::{CallState, Near};
+use crate::calls::{CallState, LocalArguments};
 use crate::core::Core;
 use crate::host::Host;
 use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
@@ -64,7 +64,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// those bytes have to be fetched first.
     #[must_use]
     pub fn place_of_arguments(&self, id: CallId, at: WorkerId, bytes: u64) -> Option<WorkerId> {
-        let near = Near { host: at, bytes };
+        let near = LocalArguments { host: at, bytes };
         let options = &self.calls.get(id)?.task.options;
         let function = self.calls.get(id)?.task.function;
         let stays = self.can_wait_for(id, at);
@@ -91,7 +91,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// may hold the place that the call would need. A wide call goes where its place is.
     fn can_wait_for(&self, id: CallId, host: WorkerId) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        let bound_elsewhere = call.task.options.on.is_some() || call.task.options.is_wide();
+        let bound_elsewhere = call.task.options.on.is_some() || call.task.options.is_multicore();
         !bound_elsewhere
             && !self.wanted.contains_key(&id)
             && self.may_run(host, id)
@@ -114,7 +114,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if !self.can_wait_for(id, at) {
             return false;
         }
-        let near = Near { host: at, bytes };
+        let near = LocalArguments { host: at, bytes };
         self.calls.unblock(id);
         self.calls.wait_for(id, at);
         let Some(call) = self.calls.get_mut(id) else { return true };
@@ -138,7 +138,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         &self,
         function: FunctionId,
         line: Option<GroupId>,
-        near: Near,
+        near: LocalArguments,
     ) -> bool {
         let worker = &self.workers[near.host.index()];
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {

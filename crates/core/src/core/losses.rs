@@ -124,10 +124,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if lines.is_empty() {
             return Arc::clone(loss);
         }
-        let told = |why: &String| format!("{why}\n{}", lines.join("\n"));
+        let with_lines = |why: &String| format!("{why}\n{}", lines.join("\n"));
         let cause = match &loss.cause {
-            Cause::Failed(why) => Cause::Failed(told(why)),
-            Cause::Shortage(why) => Cause::Shortage(told(why)),
+            Cause::Failed(why) => Cause::Failed(with_lines(why)),
+            Cause::Shortage(why) => Cause::Shortage(with_lines(why)),
             other => other.clone(),
         };
         Arc::new(Loss { cause, ..Loss::clone(loss) })

@@ -30,13 +30,13 @@ use crate::elastic::Elastic;
 use crate::end::{End, Loss};
 use crate::group::HostGroup;
 use crate::ids::{BlobId, CallId, FunctionId, GroupId, Time, WorkerId, ns};
-use crate::interface::{Action, Refusal, Settings, Task, Took};
+use crate::interface::{Action, OccupiedTime, Refusal, Settings, Task};
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
-use crate::resource_request::{Misfit, ResourceRequest};
+use crate::resource_request::{NeverRuns, ResourceRequest};
 use crate::resources::Available;
 use crate::timers::{Timer, Timers};
-use crate::workers::{Idle, Phase, Relief, Sent, UnexpectedReply, Worker, has_begun};
+use crate::workers::{Idle, Phase, Relief, SentCall, UnexpectedReply, Worker, has_begun};
 
 /// State of a grid. Each call carries a payload `T` of the caller. See the crate documentation.
 #[derive(Debug)]
@@ -71,9 +71,9 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) hosts: Vec<WorkerId>,
     /// Whether hosts may have been sent more calls than they have workers.
     pub(crate) uneven: bool,
-    /// The last time for which a timer ends the wait for busy hosts.
+    /// Last timer that ends the wait for busy hosts.
     pub(crate) held_until: Option<Time>,
-    /// Time at which failed hosts are requested again, or were.
+    /// Time of the next request for failed hosts, or of the last.
     pub(crate) hosts_again: Time,
     /// Pairs of hosts: the first could not send data to the second.
     pub(crate) apart: HashSet<(WorkerId, WorkerId)>,
@@ -250,8 +250,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if let Some((name, loss)) = group.and_then(|group| self.no_group(group)) {
             return Err(Refusal::NoServer(name, loss));
         }
-        if task.options.is_wide() {
-            self.check_request(&ResourceRequest::of(&task)).map_err(Misfit::refusal)?;
+        if task.options.is_multicore() {
+            self.check_request(&ResourceRequest::of(&task)).map_err(NeverRuns::refusal)?;
         }
         self.blobs.add_call(&task.blobs);
         let (deadline, on) = (task.options.deadline, task.options.on);
@@ -308,7 +308,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         now: Time,
         id: WorkerId,
         call: CallId,
-        took: Took,
+        took: OccupiedTime,
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
         self.answered(now, id, call, took, true, out)
@@ -323,7 +323,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         now: Time,
         id: WorkerId,
         call: CallId,
-        took: Took,
+        took: OccupiedTime,
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
         self.answered(now, id, call, took, false, out)
@@ -334,7 +334,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         now: Time,
         id: WorkerId,
         call: CallId,
-        took: Took,
+        took: OccupiedTime,
         returned: bool,
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
@@ -346,8 +346,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let turnaround = sent.was_free.then(|| now.since(sent.at));
             host.pace.learn(sent.function, took, turnaround);
         }
-        let kept = took.whole.saturating_mul(sent.slots.into());
-        self.calls.owners.settle(sent.owner, sent.charged, kept);
+        let occupied = took.whole.saturating_mul(sent.slots.into());
+        self.calls.owners.settle(sent.owner, sent.charged, occupied);
         self.workers[id.index()].answered += 1;
         let counters = self.call_counters.of(sent.function);
         counters.ran += took.ran;
@@ -413,16 +413,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
             worker.phase = Phase::Ending;
             out.push(Action::Kill(id));
         }
-        let mut kept = VecDeque::with_capacity(worker.sent.len());
+        let mut occupied = VecDeque::with_capacity(worker.sent.len());
         let mut back = Vec::new();
         for sent in worker.sent.drain(..) {
             if sent.serial >= below || has_begun(begun, sent.serial) {
-                kept.push_back(sent);
+                occupied.push_back(sent);
             } else {
                 back.push(sent);
             }
         }
-        worker.sent = kept;
+        worker.sent = occupied;
         worker.cost -= back.iter().map(|sent| sent.cost).sum::<u64>();
         worker.held -= back.iter().map(|sent| sent.slots as usize - 1).sum::<usize>();
         back.iter().for_each(|sent| self.gives_back(id, sent));
@@ -520,7 +520,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if !self.workers[id.index()].is_common() {
             return self.pump_reserved(now, id, out);
         }
-        if self.calls.wide() > 0 || self.idle.held > self.idle.len() {
+        if self.calls.multicore() > 0 || self.idle.held > self.idle.len() {
             // It may have to keep its place free.
             self.rest(now, id, out);
             self.pump(now, out);
@@ -592,7 +592,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let payload = call.task.payload.clone();
         let serial = worker.sent_ever;
         worker.sent_ever += 1;
-        worker.sent.push_back(Sent {
+        worker.sent.push_back(SentCall {
             call: id,
             serial,
             at: now,

@@ -19,15 +19,15 @@ use std::sync::Arc;
 use crate::calls::CallState;
 use crate::core::Core;
 use crate::elastic::Span;
-use crate::end::{self, TooWide, Unfit};
+use crate::end::{self, NoFittingHost, TooManyCores};
 use crate::group::HostGroup;
 use crate::ids::{CallId, FunctionId, GroupId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::queue::Order;
-use crate::resource_request::{Misfit, ResourceRequest, SCAN, SCAN_ALL};
+use crate::resource_request::{NeverRuns, ResourceRequest, SCAN, SCAN_ALL};
 use crate::resources::{Available, Claims, Resources};
-use crate::workers::{Phase, Sent};
+use crate::workers::{Phase, SentCall};
 
 /// The workers of this machine, or those of a host.
 type Site = Option<WorkerId>;
@@ -64,14 +64,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Removes a call that a worker has answered or given back, if that is a valid answer.
-    pub(crate) fn take_out(&mut self, now: Time, id: WorkerId, call: CallId) -> Option<Sent<T>> {
+    pub(crate) fn take_out(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+    ) -> Option<SentCall<T>> {
         let sent = self.workers[id.index()].answered(now, call)?;
         self.gives_back(id, &sent);
         Some(sent)
     }
 
     /// Releases the places and resources that a call has taken in addition to its worker's place.
-    pub(crate) fn gives_back(&mut self, id: WorkerId, sent: &Sent<T>) {
+    pub(crate) fn gives_back(&mut self, id: WorkerId, sent: &SentCall<T>) {
         self.calls.owners.back(sent.owner);
         let worker = &mut self.workers[id.index()];
         if sent.slots > 1 && worker.is_common() {
@@ -90,7 +95,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Whether a site has reported all that it will have.
-    fn has_told(&self, site: Site) -> bool {
+    fn has_reported(&self, site: Site) -> bool {
         let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
         host.is_none_or(|host| host.known)
     }
@@ -101,7 +106,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let life = self.life_of(site).zip(request.expected);
             life.is_none_or(|(life, expected)| life.has_time_for(expected))
         };
-        self.available(site).could_give(&request.resources, self.has_told(site)) && stays()
+        self.available(site).could_give(&request.resources, self.has_reported(site)) && stays()
     }
 
     /// The last known lifetime of a host.
@@ -161,7 +166,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Checks that a call can find its resources at some time.
-    pub(crate) fn check_request(&self, request: &ResourceRequest) -> Result<(), Misfit> {
+    pub(crate) fn check_request(&self, request: &ResourceRequest) -> Result<(), NeverRuns> {
         let sites = self.sites(request.group);
         let is_wide_enough =
             |site: &Site| self.possible_cores(*site).is_none_or(|most| request.cores <= most);
@@ -169,24 +174,24 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let most = sites.iter().filter_map(|site| self.possible_cores(*site)).max();
             let group = request.group.map(|group| self.name_of(group));
             let (cores, most) = (request.cores, most.unwrap_or(0));
-            return Err(Misfit::TooWide(TooWide { cores, most, group }));
+            return Err(NeverRuns::TooManyCores(TooManyCores { cores, most, group }));
         }
         if sites.iter().any(|site| is_wide_enough(site) && self.could_have(request, *site)) {
             return Ok(());
         }
         let mut there: Vec<end::Site> = Vec::new();
         for site in sites {
-            let told = self.told_of(site);
-            if self.possible(site) != Some(0) && !there.contains(&told) {
-                there.push(told);
+            let site_resources = self.resources_of(site);
+            if self.possible(site) != Some(0) && !there.contains(&site_resources) {
+                there.push(site_resources);
             }
         }
         let ResourceRequest { cores, resources, expected, .. } = request.clone();
-        Err(Misfit::Unfit(Unfit { cores, resources, expected, there }))
+        Err(NeverRuns::NoFittingHost(NoFittingHost { cores, resources, expected, there }))
     }
 
     /// Description of a site in errors.
-    fn told_of(&self, site: Site) -> end::Site {
+    fn resources_of(&self, site: Site) -> end::Site {
         let host = site.and_then(|id| self.workers[id.index()].host.as_ref());
         let here = || self.name_of(GroupId::HERE);
         end::Site {
@@ -198,11 +203,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Sends wide calls whose turn it is, and collects places for those that find too few.
-    pub(crate) fn pump_wide(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+    pub(crate) fn pump_multicore(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         let collected = self.collecting();
         self.stop_collecting();
         let (open_here, open) = loop {
-            let (sent, open_here, open) = self.send_first_wide(now, out);
+            let (sent, open_here, open) = self.send_first_multicore(now, out);
             if !sent {
                 // Which places are open to others is known when no more wide calls can be sent.
                 break (open_here, open);
@@ -227,7 +232,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Sends those of the first wide calls that fit. Returns whether there was one, whether other calls may use the
     /// remaining places of this machine, and the hosts whose places they may use.
-    fn send_first_wide(
+    fn send_first_multicore(
         &mut self,
         now: Time,
         out: &mut Vec<Action<T>>,
@@ -237,7 +242,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut claims: HashMap<Site, Claims> = HashMap::new();
         let unclaimed = Claims::default();
         let has_workers_here = self.sites(None).contains(&None);
-        for (_, id) in self.calls.first_wide(SCAN_ALL, SCAN) {
+        for (_, id) in self.calls.first_multicore(SCAN_ALL, SCAN) {
             if open.is_empty() && !(open_here && has_workers_here) {
                 // All places are for earlier calls.
                 break;

@@ -7,9 +7,9 @@ use crate::calls::CallState;
 use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, GroupId, Reservation, Time, WorkerId};
-use crate::interface::{Action, Refusal, Standing};
+use crate::interface::{Action, Refusal, ReservationState};
 use crate::policy::Policy;
-use crate::workers::{Phase, Reserved, Sent, Worker};
+use crate::workers::{Phase, Reserved, SentCall, Worker};
 
 impl<T: Clone, P: Policy> Core<T, P> {
     /// Reserves this many workers for one owner each, on a group if one is named.
@@ -59,17 +59,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// State of a reserved worker.
     #[must_use]
-    pub fn standing(&self, of: Reservation) -> Standing {
+    pub fn standing(&self, of: Reservation) -> ReservationState {
         let worker = &self.workers[of.worker.index()];
         match &worker.reserved {
             Some(reserved) if reserved.ticket == of.ticket && !reserved.released => {
                 match &reserved.lost {
-                    Some(loss) => Standing::Lost(Arc::clone(loss)),
-                    None if worker.phase == Phase::Starting => Standing::Starting,
-                    None => Standing::Ready,
+                    Some(loss) => ReservationState::Lost(Arc::clone(loss)),
+                    None if worker.phase == Phase::Starting => ReservationState::Starting,
+                    None => ReservationState::Ready,
                 }
             }
-            _ => Standing::Released,
+            _ => ReservationState::Released,
         }
     }
 
@@ -97,9 +97,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// Checks that a call may be submitted to this worker.
     pub(crate) fn check_reserved(&self, of: Reservation) -> Result<(), Refusal> {
         match self.standing(of) {
-            Standing::Starting | Standing::Ready => Ok(()),
-            Standing::Lost(loss) => Err(Refusal::ReservedLost(loss)),
-            Standing::Released => Err(Refusal::Released),
+            ReservationState::Starting | ReservationState::Ready => Ok(()),
+            ReservationState::Lost(loss) => Err(Refusal::ReservedLost(loss)),
+            ReservationState::Released => Err(Refusal::Released),
         }
     }
 
@@ -152,7 +152,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         &mut self,
         now: Time,
         id: WorkerId,
-        sent: VecDeque<Sent<T>>,
+        sent: VecDeque<SentCall<T>>,
         loss: &Arc<Loss>,
         out: &mut Vec<Action<T>>,
     ) {

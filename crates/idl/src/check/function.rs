@@ -7,7 +7,7 @@ use super::expression::{Declared, Lowering, Purpose, Scope};
 use crate::diagnostic::{Positions, Report, Span};
 use crate::expression::Expr;
 use crate::module::{
-    Backend, Body, Class, Dialect, Function, Kind, Language, Mode, Parameter, Passed,
+    Backend, Body, CallArgument, Class, Dialect, Function, Kind, Language, Mode, Parameter,
 };
 use crate::syntax::{self, Shape, Text};
 use crate::types::Type;
@@ -79,7 +79,7 @@ pub(super) fn check(
         body_at,
     };
     if let Body::Calls { arguments, result, .. } = &checked.body {
-        let mut passed = Passed::parameters(arguments);
+        let mut passed = CallArgument::parameters(arguments);
         // A misspelt argument is not reported as missing as well.
         let named = match &function.body {
             syntax::Body::Calls { arguments, .. } => names(arguments),
@@ -173,18 +173,18 @@ fn callback(
 
 /// The arguments of a call, without unknown ones.
 fn arguments_of(
-    arguments: &[syntax::Passed],
+    arguments: &[syntax::CallArgument],
     scope: &Scope<'_>,
     is_cpp: bool,
     report: &mut Report,
-) -> Vec<Passed> {
+) -> Vec<CallArgument> {
     let mut list = Vec::new();
     for argument in arguments {
         match argument {
-            syntax::Passed::Name(name) => {
-                list.extend(argument_of(name, scope, report).map(Passed::Parameter));
+            syntax::CallArgument::Name(name) => {
+                list.extend(argument_of(name, scope, report).map(CallArgument::Parameter));
             }
-            syntax::Passed::Structure(fields, open) => {
+            syntax::CallArgument::Structure(fields, open) => {
                 if !is_cpp {
                     report.error_with(
                         *open,
@@ -192,7 +192,7 @@ fn arguments_of(
                         "write `Calls \"C++\"`, or code that fills the structure",
                     );
                 }
-                list.push(Passed::Structure(arguments_of(fields, scope, is_cpp, report)));
+                list.push(CallArgument::Structure(arguments_of(fields, scope, is_cpp, report)));
             }
         }
     }
@@ -216,10 +216,10 @@ fn argument_of(name: &Text, scope: &Scope<'_>, report: &mut Report) -> Option<us
 }
 
 /// Number of names in the arguments of a call.
-fn names(arguments: &[syntax::Passed]) -> usize {
-    let count = |argument: &syntax::Passed| match argument {
-        syntax::Passed::Name(_) => 1,
-        syntax::Passed::Structure(fields, _) => names(fields),
+fn names(arguments: &[syntax::CallArgument]) -> usize {
+    let count = |argument: &syntax::CallArgument| match argument {
+        syntax::CallArgument::Name(_) => 1,
+        syntax::CallArgument::Structure(fields, _) => names(fields),
     };
     arguments.iter().map(count).sum()
 }

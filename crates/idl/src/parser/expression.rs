@@ -1,6 +1,6 @@
 //! Expressions as in C, except that `^` is a right-associative power with the highest precedence.
 
-use super::{Lost, Parsed, Parser};
+use super::{Parsed, Parser, SyntaxError};
 use crate::diagnostic::Span;
 use crate::expression::BinaryOperator;
 use crate::lexer::TokenKind;
@@ -113,7 +113,7 @@ impl Parser<'_, '_> {
             let message = format!("an expression cannot call `{}`", name.text);
             let hint = "write a maximum as `(a > b ? a : b)`, and a minimum as `(a < b ? a : b)`";
             self.report.error_with(span, message, hint);
-            return Err(Lost);
+            return Err(SyntaxError);
         }
         if !self.accept("[") {
             return Ok(Expr { kind: ExprKind::Name(name.text), span });
@@ -142,9 +142,9 @@ impl Parser<'_, '_> {
         Ok(Expr { kind: ExprKind::Element(name, index), span })
     }
 
-    fn too_deep(&mut self) -> Lost {
+    fn too_deep(&mut self) -> SyntaxError {
         self.report.error(self.token.span, "an expression that is nested too deeply");
-        Lost
+        SyntaxError
     }
 
     fn count_operator(&mut self) -> Parsed<()> {
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
         if self.operators > MAX_OPERATORS {
             let message = format!("an expression with more than {MAX_OPERATORS} operators");
             self.report.error(self.token.span, message);
-            return Err(Lost);
+            return Err(SyntaxError);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Parameter lists and declarations of parameters.
 
-use super::{ITEMS, Lost, Parsed, Parser};
+use super::{ITEMS, Parsed, Parser, SyntaxError};
 use crate::diagnostic::Span;
 use crate::lexer::TokenKind;
 use crate::module::{Distribution, Mode};
@@ -75,10 +75,10 @@ impl<'s> Parser<'s, '_> {
                 }
                 Ok(parameter) => {
                     self.too_many("parameters", parameter.name.span);
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
-                Err(Lost) if self.report.is_full() => return Err(Lost),
-                Err(Lost) => {
+                Err(SyntaxError) if self.report.is_full() => return Err(SyntaxError),
+                Err(SyntaxError) => {
                     parameters.broken = true;
                     self.skip_parameter();
                 }
@@ -89,7 +89,7 @@ impl<'s> Parser<'s, '_> {
             if !self.accept(",") {
                 // Skipped parameters have been reported.
                 return Err(if parameters.broken {
-                    Lost
+                    SyntaxError
                 } else {
                     self.unexpected("`,` or `)` after a parameter")
                 });
@@ -144,7 +144,7 @@ impl<'s> Parser<'s, '_> {
                 if dimensions.len() == MAX_DIMENSIONS {
                     let message = format!("more than {MAX_DIMENSIONS} dimensions");
                     self.report.error(self.token.span, message);
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
                 dimensions.push(self.dimension()?);
             } else if open > 0 {
@@ -169,17 +169,17 @@ impl<'s> Parser<'s, '_> {
             if let Some(mode) = mode(word) {
                 if spec.mode.replace(mode).is_some() {
                     self.report.error(span, "a second mode for the same parameter");
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
             } else if let Some(distribution) = distribution(word) {
                 if spec.distribution.replace((distribution, span)).is_some() {
                     self.report.error(span, "`allocate` or `broadcast` a second time");
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
             } else if Type::is_word(word) {
                 if spec.words.len() == 4 {
                     self.report.error(span, "too many words for one type");
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
                 spec.words.push(Text { text: word.to_owned(), span });
             } else {
@@ -205,7 +205,7 @@ impl<'s> Parser<'s, '_> {
                 "`void` is not supported",
                 "a function without parameters is written with `()`",
             );
-            return Err(Lost);
+            return Err(SyntaxError);
         }
         let hint = match spec.words.last() {
             Some(last) if matches!(self.token.kind, TokenKind::Sign("," | ")" | "[")) => {
@@ -217,7 +217,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// Reports two names in a row: the first was meant as a type.
-    fn unknown_type(&mut self, name: &Text, next: &str) -> Lost {
+    fn unknown_type(&mut self, name: &Text, next: &str) -> SyntaxError {
         let (message, hint) = match name.text.as_str() {
             "const" => (
                 "`const` is not known here".to_owned(),
@@ -256,7 +256,7 @@ impl<'s> Parser<'s, '_> {
             }
         };
         self.report.add(crate::diagnostic::Severity::Error, name.span, message, hint);
-        Lost
+        SyntaxError
     }
 
     fn callback(
@@ -268,7 +268,7 @@ impl<'s> Parser<'s, '_> {
     ) -> Parsed<Parameter> {
         if nested {
             self.report.error(name.span, "a callback cannot have a callback as its parameter");
-            return Err(Lost);
+            return Err(SyntaxError);
         }
         if !spec.is_empty() {
             self.report.error_with(
@@ -302,7 +302,7 @@ impl<'s> Parser<'s, '_> {
                         "a range of more than three values",
                         "write `[size : start, end, step]`",
                     );
-                    return Err(Lost);
+                    return Err(SyntaxError);
                 }
                 parts.push(self.expression()?);
             }

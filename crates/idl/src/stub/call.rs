@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::c;
-use crate::module::{Dimension, Function, Kind, Mode, Parameter, Passed};
+use crate::module::{CallArgument, Dimension, Function, Kind, Mode, Parameter};
 use crate::types::Type;
 
-/// The function for which code is written.
+/// The function of the stub.
 pub(super) struct Call<'a> {
     /// The unique part of the names that belong to it.
     pub name: &'a str,
@@ -168,7 +168,12 @@ impl Call<'_> {
 
     /// A call of a function that the file itself declares. It may use its own complex type; C accepts any
     /// pointer there.
-    pub fn direct_call(&self, target: &str, arguments: &[Passed], result: Option<usize>) -> String {
+    pub fn direct_call(
+        &self,
+        target: &str,
+        arguments: &[CallArgument],
+        result: Option<usize>,
+    ) -> String {
         let values = values(arguments, &|index| match self.parameters()[index].kind {
             Kind::Array { element: Type::SComplex | Type::DComplex, .. } if !self.cpp => {
                 format!("gridrpc_arguments[{index}]")
@@ -179,9 +184,14 @@ impl Call<'_> {
     }
 
     /// A call of a function in C++, which may take and return vectors, strings and structures: see arguments.hpp.
-    pub fn cpp_call(&self, target: &str, arguments: &[Passed], result: Option<usize>) -> String {
+    pub fn cpp_call(
+        &self,
+        target: &str,
+        arguments: &[CallArgument],
+        result: Option<usize>,
+    ) -> String {
         let plain = self.direct_call(target, arguments, result);
-        let mut adapted = Passed::parameters(arguments);
+        let mut adapted = CallArgument::parameters(arguments);
         adapted.retain(|index| self.adapter(*index).is_some());
         adapted.sort_unstable();
         adapted.dedup();
@@ -296,10 +306,10 @@ impl Call<'_> {
 }
 
 /// Arguments of a call in C++ or C; `argument` has the one for a parameter.
-fn values(arguments: &[Passed], argument: &dyn Fn(usize) -> String) -> Vec<String> {
-    let value = |passed: &Passed| match passed {
-        Passed::Parameter(index) => argument(*index),
-        Passed::Structure(fields) => format!("{{{}}}", values(fields, argument).join(", ")),
+fn values(arguments: &[CallArgument], argument: &dyn Fn(usize) -> String) -> Vec<String> {
+    let value = |passed: &CallArgument| match passed {
+        CallArgument::Parameter(index) => argument(*index),
+        CallArgument::Structure(fields) => format!("{{{}}}", values(fields, argument).join(", ")),
     };
     arguments.iter().map(value).collect()
 }

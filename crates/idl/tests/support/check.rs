@@ -131,13 +131,13 @@ pub fn reference(expression: &Expr, values: &dyn Values) -> Result<i64, SizeErro
         Expr::Binary(operator, left, right) => {
             let left = i128::from(reference(left, values)?);
             let right = i128::from(reference(right, values)?);
-            wide(*operator, left, right)?
+            wrapping(*operator, left, right)?
         }
     };
     i64::try_from(value).map_err(|_| SizeError::Overflow)
 }
 
-fn wide(operator: BinaryOperator, left: i128, right: i128) -> Result<i128, SizeError> {
+fn wrapping(operator: BinaryOperator, left: i128, right: i128) -> Result<i128, SizeError> {
     Ok(match operator {
         BinaryOperator::Equal => (left == right).into(),
         BinaryOperator::NotEqual => (left != right).into(),

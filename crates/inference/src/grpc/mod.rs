@@ -192,14 +192,14 @@ where
     Grpc::new(ProstCodec::<A, Q>::default())
         .max_decoding_message_size(limit)
         .max_encoding_message_size(usize::MAX)
-        .unary(Once(Some(answer)), request)
+        .unary(SingleRequest(Some(answer)), request)
         .await
 }
 
 /// A service for one request.
-struct Once<F>(Option<F>);
+struct SingleRequest<F>(Option<F>);
 
-impl<Q, A, F, R> UnaryService<Q> for Once<F>
+impl<Q, A, F, R> UnaryService<Q> for SingleRequest<F>
 where
     F: FnOnce(Q) -> R + Send,
     R: Future<Output = Result<A, InferenceError>> + Send,

@@ -76,7 +76,7 @@ struct Elements {
     data: Vec<u8>,
     count: u64,
     limit: u64,
-    /// The first element that is wrong. What follows is skipped.
+    /// The first element that is wrong. Skips the rest.
     problem: Option<String>,
 }
 

@@ -67,7 +67,7 @@ impl fmt::Display for Failure {
 pub(crate) struct Submission<'a> {
     commands: &'a Commands,
     /// Called when the command writes to standard error: some report there why they wait.
-    hear: &'a (dyn Fn() + Sync),
+    handle_line: &'a (dyn Fn() + Sync),
 }
 
 impl Submission<'_> {
@@ -82,11 +82,11 @@ impl Submission<'_> {
         command: &mut Command,
         input: &str,
     ) -> Result<String, (Failure, String)> {
-        let hear = |line: &str| {
+        let handle_line = |line: &str| {
             line.clone_into(&mut lock(&self.commands.said));
-            (self.hear)();
+            (self.handle_line)();
         };
-        let ran = self.commands.run_heard(command, input, &hear);
+        let ran = self.commands.run_heard(command, input, &handle_line);
         lock(&self.commands.said).clear();
         ran
     }
@@ -112,7 +112,7 @@ impl Commands {
         &self,
         command: &mut Command,
         input: &str,
-        hear: &(dyn Fn(&str) + Sync),
+        handle_line: &(dyn Fn(&str) + Sync),
     ) -> Result<String, (Failure, String)> {
         let failed = |failure| (failure, String::new());
         let name = command.get_program().to_string_lossy().into_owned();
@@ -139,7 +139,8 @@ impl Commands {
             let (stderr, error) = (pipes.stderr, &mut error);
             let reads = std::thread::Builder::new().name("gridrpc-hears".into());
             // Without a thread its standard error is not read; the command still ends.
-            let _ = reads.spawn_scoped(scope, move || stderr.map(|pipe| lines(pipe, error, hear)));
+            let _ = reads
+                .spawn_scoped(scope, move || stderr.map(|pipe| lines(pipe, error, handle_line)));
             let _ = pipes.stdout.map(|mut pipe| pipe.read_to_end(&mut output));
         });
         let status = child.wait();
@@ -171,16 +172,16 @@ impl Commands {
         }
     }
 
-    /// Runs `submit` when it has a permit. `hear` is called whenever `submitting` changes.
+    /// Runs `submit` when it has a permit. `handle_line` is called whenever `submitting` changes.
     pub(super) fn in_turn<R>(
         &self,
-        hear: &(dyn Fn() + Sync),
+        handle_line: &(dyn Fn() + Sync),
         submit: impl FnOnce(&Submission<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         let permit = SUBMISSIONS.take(|| !self.ended.load(Ordering::Acquire));
         // Nothing was submitted, so no unknown job can exist.
         let _permit = permit.ok_or_else(|| Failure::Refused(CLOSING.to_owned()))?;
-        submit(&Submission { commands: self, hear })
+        submit(&Submission { commands: self, handle_line })
     }
 
     /// Whether no further commands run.
@@ -203,7 +204,7 @@ impl Commands {
 const CLOSING: &str = "this grid is being closed";
 
 /// Reads a command's standard error until it ends or cannot be read.
-fn lines(pipe: ChildStderr, all: &mut Vec<u8>, hear: &dyn Fn(&str)) -> io::Result<()> {
+fn lines(pipe: ChildStderr, all: &mut Vec<u8>, handle_line: &dyn Fn(&str)) -> io::Result<()> {
     let mut pipe = BufReader::new(pipe);
     loop {
         let begin = all.len();
@@ -212,7 +213,7 @@ fn lines(pipe: ChildStderr, all: &mut Vec<u8>, hear: &dyn Fn(&str)) -> io::Resul
         }
         let line = String::from_utf8_lossy(&all[begin..]);
         if !line.trim().is_empty() {
-            hear(line.trim());
+            handle_line(line.trim());
         }
     }
 }

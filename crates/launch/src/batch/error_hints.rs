@@ -14,7 +14,7 @@ pub(crate) struct ErrorHints {
     /// Parts of a refusal's message, in lower case, each with a remedy. The first match applies.
     pub(crate) remedies: &'static [(&'static [&'static str], &'static str)],
     /// Reduces a message to one line without noise.
-    pub(crate) told: fn(&str) -> String,
+    pub(crate) message_of: fn(&str) -> String,
 }
 
 impl ErrorHints {
@@ -38,7 +38,7 @@ impl ErrorHints {
                 Failure::Silent(format!("{system} does not answer: {words}; {remedy}"))
             }
             Failure::Refused(words) => {
-                let words = (self.told)(&words);
+                let words = (self.message_of)(&words);
                 let low = words.to_lowercase();
                 if self.silent.iter().any(|part| low.contains(part)) {
                     return self.explain(Failure::Silent(words));

@@ -19,7 +19,7 @@ const TOLD: u64 = 4096;
 
 /// Where files for nodes are stored.
 #[derive(Debug)]
-pub(crate) struct Placing {
+pub(crate) struct FilePlacement {
     /// The program on the nodes; none: this one is copied into the folder.
     program: Option<String>,
     staging: Option<String>,
@@ -33,9 +33,9 @@ pub(crate) struct Folder {
     requests: u32,
 }
 
-impl Placing {
-    pub(crate) fn new(group: &HostGroup, own_program: &Path) -> Placing {
-        Placing {
+impl FilePlacement {
+    pub(crate) fn new(group: &HostGroup, own_program: &Path) -> FilePlacement {
+        FilePlacement {
             program: group.program.clone(),
             staging: group.staging.clone(),
             source: Source::new(own_program),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gridrpc_sys::lock;
 
 use super::commands::{Commands, Failure, Submission};
-use super::folder::{self, Folder, Placing};
+use super::folder::{self, FilePlacement, Folder};
 use super::system::System;
 use super::task::{JobRequest, JobState, Task, TaskStatus, VanishedTask};
 use super::watcher::Watcher;
@@ -77,8 +77,8 @@ impl Member {
 #[derive(Debug)]
 pub(super) struct JobTracker<S> {
     system: S,
-    placing: Placing,
-    patience: Duration,
+    placing: FilePlacement,
+    stop_timeout: Duration,
     report: Report,
     commands: Arc<Commands>,
     known: Arc<Mutex<HashSet<u32>>>,
@@ -95,8 +95,8 @@ pub(super) struct JobTracker<S> {
 impl<S: System> JobTracker<S> {
     pub(super) fn new(
         system: S,
-        placing: Placing,
-        patience: Duration,
+        placing: FilePlacement,
+        stop_timeout: Duration,
         report: Report,
         commands: &Arc<Commands>,
         known: &Arc<Mutex<HashSet<u32>>>,
@@ -107,7 +107,7 @@ impl<S: System> JobTracker<S> {
         JobTracker {
             system,
             placing,
-            patience,
+            stop_timeout,
             report,
             commands,
             known,
@@ -199,7 +199,7 @@ impl<S: System> JobTracker<S> {
                         ends: None,
                     };
                     self.members.insert(start.agent, member);
-                    self.tell_state(start.agent, format!("{QUEUED} as job {job}"));
+                    self.report_state(start.agent, format!("{QUEUED} as job {job}"));
                 }
             }
             Err(why) => {
@@ -214,12 +214,12 @@ impl<S: System> JobTracker<S> {
     fn try_to_submit(&mut self, starts: &[Start]) -> Result<(String, PathBuf), String> {
         let (agents, report) = (starts.iter().map(|start| start.agent), self.report.clone());
         let agents: Vec<u32> = agents.collect();
-        let tell = |state: &str| {
+        let notify = |state: &str| {
             for agent in &agents {
-                report.tell(*agent, Event::State(state.to_owned()));
+                report.notify(*agent, Event::State(state.to_owned()));
             }
         };
-        let program = self.placing.program(|| tell(COPIES))?;
+        let program = self.placing.program(|| notify(COPIES))?;
         let all = match &mut self.folder {
             Some(all) => all,
             none => none.insert(self.placing.open()?),
@@ -239,8 +239,8 @@ impl<S: System> JobTracker<S> {
         let put = all.put(numbered.map(|(n, start)| (n.to_string(), &start.ticket)))?;
         let folder = folder::text(&put)?;
         let wanted = JobRequest { agents: starts.len(), program: &program, folder: &folder };
-        tell(SUBMITTED);
-        let hear = || tell(&self.commands.submitting());
+        notify(SUBMITTED);
+        let hear = || notify(&self.commands.submitting());
         let submit = |submission: &Submission<'_>| self.system.submit(submission, &wanted);
         let job = self.commands.in_turn(&hear, submit).map_err(|error| {
             let _ = std::fs::remove_dir_all(&put);
@@ -272,7 +272,7 @@ impl<S: System> JobTracker<S> {
             Err(failure) => {
                 let agents: Vec<u32> = self.members.keys().copied().collect();
                 for agent in agents {
-                    self.tell_state(agent, format!("{UNANSWERED}: {failure}"));
+                    self.report_state(agent, format!("{UNANSWERED}: {failure}"));
                     self.count_down(agent);
                 }
                 return;
@@ -280,19 +280,20 @@ impl<S: System> JobTracker<S> {
         };
         let stands: HashMap<(&str, Option<usize>), &TaskStatus> =
             seen.iter().map(|one| ((&*one.task.job, one.task.number), one)).collect();
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         for (agent, member) in &self.members {
             let of = |number| stands.get(&(&*member.job, number)).copied();
             let seen = of(Some(member.number)).or_else(|| of(None));
-            told.push((*agent, seen.map(|seen| (seen.job_state.clone(), seen.left, &*seen.run))));
+            changes
+                .push((*agent, seen.map(|seen| (seen.job_state.clone(), seen.left, &*seen.run))));
         }
-        for (agent, seen) in told {
+        for (agent, seen) in changes {
             if let Some((JobState::Runs(_), left, run)) = &seen {
                 if self.is_another_run(agent, run) {
                     self.was_taken(agent);
                     continue;
                 }
-                self.tell_end(agent, *left);
+                self.report_end(agent, *left);
             }
             self.take(agent, seen.map(|(job_state, ..)| job_state));
         }
@@ -327,7 +328,7 @@ impl<S: System> JobTracker<S> {
                     "" => format!("{QUEUED} as job {job}"),
                     why => format!("{QUEUED} as job {job} ({why})"),
                 };
-                self.tell_state(agent, state);
+                self.report_state(agent, state);
             }
             JobState::Runs(node) => {
                 member.runs = true;
@@ -336,13 +337,13 @@ impl<S: System> JobTracker<S> {
                     "" => format!("is starting (job {job})"),
                     node => format!("is starting on {node} (job {job})"),
                 };
-                self.tell_state(agent, state);
+                self.report_state(agent, state);
                 self.count_down(agent);
             }
             JobState::Ended(how) => {
                 let said = folder::said(&member.folder, member.number);
                 if !said.is_empty() && !member.stopped {
-                    self.report.tell(agent, Event::Said(said));
+                    self.report.notify(agent, Event::Said(said));
                 }
                 self.end(agent, Event::Ended(how));
             }
@@ -352,7 +353,7 @@ impl<S: System> JobTracker<S> {
     }
 
     /// Reports when a running agent's job expires.
-    fn tell_end(&mut self, agent: u32, left: Option<Duration>) {
+    fn report_end(&mut self, agent: u32, left: Option<Duration>) {
         let Some(member) = self.members.get_mut(&agent) else { return };
         // Unless the system knows better, it has just started.
         let new = self.system.wall_time().filter(|_| member.ends.is_none());
@@ -363,7 +364,7 @@ impl<S: System> JobTracker<S> {
         });
         if !known {
             member.ends = Some(ends);
-            self.report.tell(agent, Event::EndsIn(left));
+            self.report.notify(agent, Event::EndsIn(left));
         }
     }
 
@@ -399,7 +400,7 @@ impl<S: System> JobTracker<S> {
         member.state.clear();
         self.requeued.push((Instant::now() + ADOPTION, member));
         lock(&self.known).remove(&agent);
-        self.report.tell(agent, Event::Ended(how));
+        self.report.notify(agent, Event::Ended(how));
     }
 
     /// Assigns agents to the places of requeued jobs. Returns those that need new jobs.
@@ -416,7 +417,7 @@ impl<S: System> JobTracker<S> {
                 Ok(()) => {
                     let state = format!("{QUEUED} as job {} (it was requeued)", member.job);
                     self.members.insert(start.agent, member);
-                    self.tell_state(start.agent, state);
+                    self.report_state(start.agent, state);
                 }
                 Err(_) => {
                     // The job finds no ticket, and is cancelled with the other unclaimed ones.
@@ -456,11 +457,11 @@ impl<S: System> JobTracker<S> {
         }
     }
 
-    fn tell_state(&mut self, agent: u32, state: String) {
+    fn report_state(&mut self, agent: u32, state: String) {
         let Some(member) = self.members.get_mut(&agent) else { return };
         if member.state != state && !member.stopped {
             member.state.clone_from(&state);
-            self.report.tell(agent, Event::State(state));
+            self.report.notify(agent, Event::State(state));
         }
     }
 
@@ -475,7 +476,7 @@ impl<S: System> JobTracker<S> {
         }
         // Before the report: a new agent may reuse the number right after it.
         lock(&self.known).remove(&agent);
-        self.report.tell(agent, event);
+        self.report.notify(agent, event);
     }
 
     /// Stops agents: cancels their tasks, or whole jobs if no other agent uses them.
@@ -512,7 +513,7 @@ impl<S: System> JobTracker<S> {
 
     /// Stops all agents. Running ones have already been asked to exit and get some time.
     fn close(mut self) {
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.stop_timeout;
         let now = Instant::now();
         self.requeued.iter_mut().for_each(|(until, _)| *until = now);
         // Refresh states first: a job that runs by now must not be cancelled as queued.
@@ -524,7 +525,7 @@ impl<S: System> JobTracker<S> {
             self.stop(&queued);
         }
         let mut pause = SOON / 4;
-        while !self.members.is_empty() && Instant::now() + pause < until - self.patience / 3 {
+        while !self.members.is_empty() && Instant::now() + pause < until - self.stop_timeout / 3 {
             std::thread::sleep(pause);
             self.look();
             pause = (pause * 2).min(SOON * 4);

@@ -25,9 +25,9 @@ use job_tracker::{JobTracker, Order};
 
 pub(crate) use commands::{Commands, Failure, Submission, prefixed};
 pub(crate) use error_hints::{ErrorHints, each_line_has, ended_with};
-pub(crate) use folder::{Folder, Placing, text};
+pub(crate) use folder::{FilePlacement, Folder, text};
 pub(crate) use script::{
-    Parts, check_skip, filled, is_left_out, patience, quoted, recorded, shell,
+    Parts, check_skip, filled, is_left_out, quoted, recorded, shell, timeout_option,
 };
 pub(crate) use status_query::StatusQuery;
 pub(crate) use system::System;
@@ -53,7 +53,7 @@ pub(super) fn printed(
     own_program: &Path,
     script: impl FnOnce(&JobRequest<'_>) -> Result<String, String>,
 ) -> Result<String, String> {
-    let placing = Placing::new(group, own_program);
+    let placing = FilePlacement::new(group, own_program);
     let folder = placing.folder()?.join("jobs/REQUEST").display().to_string();
     let program = match &group.program {
         Some(program) => program.clone(),
@@ -84,7 +84,7 @@ pub(super) fn processors_of_agent(batch: &gridrpc_config::Batch, workers: u32) -
 #[derive(Debug)]
 pub(super) struct Batch {
     report: Report,
-    patience: Duration,
+    stop_timeout: Duration,
     orders: Sender<Order>,
     commands: Arc<Commands>,
     /// Agents whose end has yet to be reported.
@@ -94,22 +94,23 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// `patience`: how long closing may take.
+    /// `timeout_option`: how long closing may take.
     pub(super) fn new(
         system: impl System,
-        placing: Placing,
-        patience: Duration,
+        placing: FilePlacement,
+        stop_timeout: Duration,
         report: Report,
     ) -> Batch {
         let ((orders, received), (done, closed)) = (mpsc::channel(), mpsc::channel());
         let (commands, known) = (Arc::<Commands>::default(), Arc::default());
-        let tracker = JobTracker::new(system, placing, patience, report.clone(), &commands, &known);
+        let tracker =
+            JobTracker::new(system, placing, stop_timeout, report.clone(), &commands, &known);
         // Without the thread, orders fail, which is reported for each agent.
         let _ = std::thread::Builder::new().name("gridrpc-batch".into()).spawn(move || {
             tracker.serve(&received);
             drop(done);
         });
-        Batch { report, patience, orders, commands, known, closed }
+        Batch { report, stop_timeout, orders, commands, known, closed }
     }
 }
 
@@ -118,13 +119,13 @@ impl Launcher for Batch {
         lock(&self.known).extend(starts.iter().map(|start| start.agent));
         // The tracker may still be busy with earlier orders.
         for start in &starts {
-            self.report.tell(start.agent, Event::State(self.commands.submitting()));
+            self.report.notify(start.agent, Event::State(self.commands.submitting()));
         }
         if let Err(SendError(Order::Start(starts))) = self.orders.send(Order::Start(starts)) {
             for start in starts {
                 lock(&self.known).remove(&start.agent);
                 let why = "no thread could be started for the batch system".to_owned();
-                self.report.tell(start.agent, Event::Failed(why));
+                self.report.notify(start.agent, Event::Failed(why));
             }
         }
     }
@@ -140,7 +141,7 @@ impl Launcher for Batch {
     fn close(&mut self) {
         let _ = self.orders.send(Order::Close);
         // Wait for the channel to disconnect.
-        if self.closed.recv_timeout(self.patience + LEAVING) == Err(RecvTimeoutError::Timeout) {
+        if self.closed.recv_timeout(self.stop_timeout + LEAVING) == Err(RecvTimeoutError::Timeout) {
             // End the command that does not answer; the watcher does the rest.
             self.commands.end();
             let _ = self.closed.recv_timeout(LEAVING);

@@ -86,7 +86,7 @@ pub(crate) fn shell(template: &str) -> Option<String> {
 
 /// The agent's option to wait for its ticket, for jobs that may be requeued: the job may restart before the
 /// new ticket is written.
-pub(crate) fn patience(requeue: bool) -> &'static str {
+pub(crate) fn timeout_option(requeue: bool) -> &'static str {
     if requeue { " --patience 60" } else { "" }
 }
 

@@ -22,23 +22,23 @@ type Answer = Result<Vec<TaskStatus>, Failure>;
 /// next one.
 #[derive(Debug, Default)]
 pub(crate) struct StatusQuery {
-    questions: Mutex<Questions>,
+    questions: Mutex<QueryState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Questions {
+struct QueryState {
     /// The process that created them. After a fork, nobody in the child answers them.
     process: u32,
     is_asking: bool,
     /// When the last one was answered.
     last: Option<Instant>,
-    next: Question,
+    next: PendingQuery,
 }
 
 /// A query that has not started.
 #[derive(Debug, Default)]
-struct Question {
+struct PendingQuery {
     jobs: Vec<String>,
     answer: Arc<OnceLock<Answer>>,
 }
@@ -55,7 +55,7 @@ impl StatusQuery {
         let mut questions = lock(&self.questions);
         let process = std::process::id();
         if questions.process != process {
-            *questions = Questions { process, ..Questions::default() };
+            *questions = QueryState { process, ..QueryState::default() };
         }
         questions.next.jobs.extend(jobs.iter().map(|job| (*job).to_owned()));
         let answer = Arc::clone(&questions.next.answer);
@@ -79,10 +79,10 @@ impl StatusQuery {
             // Everything that is neither answered nor under way joins the next query.
             let question = std::mem::take(&mut lock(&self.questions).next);
             let jobs: Vec<&str> = question.jobs.iter().map(String::as_str).collect();
-            let told = look(&jobs);
+            let outcome = look(&jobs);
             // If this grid's end interrupted the query, the result is no answer for the others.
-            let told = if is_over() { Err(Failure::Silent(AGAIN.to_owned())) } else { told };
-            let _ = question.answer.set(told);
+            let outcome = if is_over() { Err(Failure::Silent(AGAIN.to_owned())) } else { outcome };
+            let _ = question.answer.set(outcome);
             questions = lock(&self.questions);
             (questions.is_asking, questions.last) = (false, Some(Instant::now()));
             self.changed.notify_all();
@@ -122,8 +122,8 @@ mod tests {
         let status_query = StatusQuery::default();
         let (entered, has_entered) = mpsc::channel();
         let (go_on, goes_on) = mpsc::channel::<()>();
-        let asked = Mutex::new(Vec::new());
-        let (status_query, asked) = (&status_query, &asked);
+        let query_sizes = Mutex::new(Vec::new());
+        let (status_query, query_sizes) = (&status_query, &query_sizes);
         let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
         std::thread::scope(|scope| {
             let first = scope.spawn(move || {
@@ -146,7 +146,7 @@ mod tests {
                             &[name],
                             || false,
                             |jobs| {
-                                lock(asked).push(jobs.len());
+                                lock(query_sizes).push(jobs.len());
                                 Ok(jobs.iter().map(|job| seen(job)).collect())
                             },
                         )
@@ -155,15 +155,15 @@ mod tests {
                 .collect();
             waits_for(status_query, names.len());
             go_on.send(()).unwrap();
-            let told = |answer: Answer| {
+            let outcome = |answer: Answer| {
                 let seen = answer.unwrap().into_iter();
                 seen.map(|seen| seen.task.job).collect::<Vec<_>>()
             };
-            assert_eq!(told(first.join().unwrap()), ["first"]);
+            assert_eq!(outcome(first.join().unwrap()), ["first"]);
             for (name, other) in names.iter().zip(others) {
-                assert_eq!(told(other.join().unwrap()), std::slice::from_ref(name));
+                assert_eq!(outcome(other.join().unwrap()), std::slice::from_ref(name));
             }
-            assert_eq!(*lock(asked), [names.len()]);
+            assert_eq!(*lock(query_sizes), [names.len()]);
         });
     }
 

@@ -53,7 +53,7 @@ const WORDS: ErrorHints = ErrorHints {
     silent: &["unable to send message to qmaster", "unable to contact qmaster", "commlib error"],
     silence: "see by `qconf -sh` whether its master answers, and that SGE_ROOT and SGE_CELL are set",
     remedies: &REMEDIES,
-    told,
+    message_of,
 };
 
 /// The failure of a refused request, as users see it.
@@ -83,7 +83,7 @@ pub(super) fn not_started(job: &str, why: &str) -> String {
 }
 
 /// The output of `qsub` on one line, without the command's name.
-fn told(words: &str) -> String {
+fn message_of(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();
         let line = line.strip_prefix("Unable to run job: ").unwrap_or(line);

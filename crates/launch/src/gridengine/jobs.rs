@@ -53,7 +53,7 @@ impl GridEngine {
     }
 
     /// The output of `qstat -j`: why jobs wait, and which errors their tasks had.
-    fn told(&self, commands: &Commands, jobs: &[&str]) -> String {
+    fn explanation(&self, commands: &Commands, jobs: &[&str]) -> String {
         if jobs.is_empty() {
             return String::new();
         }
@@ -107,11 +107,11 @@ impl System for GridEngine {
         let rows: Vec<_> = rows(&said).filter(|row| jobs.contains(&row.job)).collect();
         let waits =
             |row: &&state_names::Row<'_>| matches!(row.state(), State::Queued | State::Failed);
-        let mut asked: Vec<&str> = rows.iter().filter(waits).map(|row| row.job).collect();
-        asked.sort_unstable();
-        asked.dedup();
-        let told = self.told(commands, &asked);
-        let (reasons, errors): (HashMap<_, _>, _) = (reasons(&told), errors(&told));
+        let mut waiting_jobs: Vec<&str> = rows.iter().filter(waits).map(|row| row.job).collect();
+        waiting_jobs.sort_unstable();
+        waiting_jobs.dedup();
+        let explanation = self.explanation(commands, &waiting_jobs);
+        let (reasons, errors): (HashMap<_, _>, _) = (reasons(&explanation), errors(&explanation));
         let mut failed = Vec::new();
         let seen = rows.iter().map(|row| {
             let task = row.task();

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use gridrpc_config::HostGroup;
 
-use crate::batch::{Batch, Placing, printed};
+use crate::batch::{Batch, FilePlacement, printed};
 use crate::launcher::{Launcher, Report};
 use jobs::GridEngine;
 
@@ -22,7 +22,7 @@ pub(super) fn open(
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(group, own_program);
+    let placing = FilePlacement::new(group, own_program);
     if batch.is_step() {
         return Box::new(step::Step::new(group, placing, report));
     }

@@ -4,8 +4,8 @@ use gridrpc_config::RequestForm;
 
 use super::jobs::GridEngine;
 use crate::batch::{
-    JobRequest, Parts, check_skip, filled, is_left_out, patience, processors_of_agent, quoted,
-    recorded, shell,
+    JobRequest, Parts, check_skip, filled, is_left_out, processors_of_agent, quoted, recorded,
+    shell, timeout_option,
 };
 
 /// The options that a job may set; `skip` removes them.
@@ -100,7 +100,7 @@ impl GridEngine {
         let JobRequest { agents, program, folder } = *wanted;
         let number = if agents > 1 { "$((SGE_TASK_ID - 1))" } else { "0" };
         let processors = self.processors("\"$slots\"");
-        let options = format!("{}{processors}", patience(self.batch.requeue));
+        let options = format!("{}{processors}", timeout_option(self.batch.requeue));
         // The first line is the host that the script runs on.
         let before = "slots=${NSLOTS:-1} status=0\n\
                       [ ! -r \"${PE_HOSTFILE:-}\" ] || read -r host slots rest <\"$PE_HOSTFILE\"\n";
@@ -111,8 +111,11 @@ impl GridEngine {
     fn agents(&self, wanted: &JobRequest<'_>) -> String {
         let JobRequest { agents, program, folder } = *wanted;
         let slots = self.slots();
-        let options =
-            format!("{}{}", patience(self.batch.requeue), self.processors(&slots.to_string()));
+        let options = format!(
+            "{}{}",
+            timeout_option(self.batch.requeue),
+            self.processors(&slots.to_string())
+        );
         let run = run(program, folder, "\"$2\"", &options);
         let folder = quoted(folder);
         format!(

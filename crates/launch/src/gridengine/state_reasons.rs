@@ -26,10 +26,10 @@ const REASONS: [(&str, &str); 16] = [
 const OTHER_QUEUES: &str = "hard queue list";
 
 /// Why each waiting job waits, followed by Grid Engine's own message. Omits jobs without a reason.
-pub(super) fn reasons(told: &str) -> HashMap<&str, String> {
+pub(super) fn reasons(output: &str) -> HashMap<&str, String> {
     let mut all: HashMap<&str, Vec<&str>> = HashMap::new();
     let (mut job, mut is_reason) = ("", false);
-    for line in told.lines() {
+    for line in output.lines() {
         let text = match line.split_once(':') {
             Some(("job_number", number)) => {
                 (job, is_reason) = (number.trim(), false);
@@ -48,8 +48,8 @@ pub(super) fn reasons(told: &str) -> HashMap<&str, String> {
         };
         all.entry(job).or_default().push(text.trim());
     }
-    let told = all.into_iter().filter_map(|(job, lines)| Some((job, reason(&lines)?)));
-    told.collect()
+    let output = all.into_iter().filter_map(|(job, lines)| Some((job, reason(&lines)?)));
+    output.collect()
 }
 
 fn reason(lines: &[&str]) -> Option<String> {
@@ -66,10 +66,10 @@ fn reason(lines: &[&str]) -> Option<String> {
 }
 
 /// Why tasks failed to start, by job and task number.
-pub(super) fn errors(told: &str) -> HashMap<(&str, usize), &str> {
+pub(super) fn errors(output: &str) -> HashMap<(&str, usize), &str> {
     let mut job = "";
     let mut errors = HashMap::new();
-    for line in told.lines() {
+    for line in output.lines() {
         if let Some(number) = line.strip_prefix("job_number:") {
             job = number.trim();
         }

@@ -11,34 +11,34 @@ use gridrpc_sys::lock;
 use gridrpc_sys::process::end_with_parent;
 
 use crate::agents::{Agent, Agents, NotSpawned, never_started};
-use crate::batch::{Folder, Placing, Watcher, quoted, text};
+use crate::batch::{FilePlacement, Folder, Watcher, quoted, text};
 use crate::child::how;
 use crate::launcher::{COPIES, Event, Launcher, Report, Start};
-use crate::local::{REST, tell_lines};
+use crate::local::{REST, report_lines};
 
 /// Launcher that starts agents in the current job.
 #[derive(Debug)]
 pub(super) struct Step {
     agents: Arc<Agents>,
-    place: Arc<Place>,
+    place: Arc<NodeFiles>,
     nodes: Vec<Node>,
-    patience: Duration,
+    stop_timeout: Duration,
 }
 
 /// Files that nodes read.
 #[derive(Debug)]
-struct Place {
-    placing: Placing,
+struct NodeFiles {
+    placing: FilePlacement,
     folder: Mutex<Option<(Folder, Watcher)>>,
 }
 
 impl Step {
-    pub(super) fn new(group: &HostGroup, placing: Placing, report: Report) -> Step {
+    pub(super) fn new(group: &HostGroup, placing: FilePlacement, report: Report) -> Step {
         Step {
             agents: Agents::new(report, usize::MAX),
-            place: Arc::new(Place { placing, folder: Mutex::new(None) }),
+            place: Arc::new(NodeFiles { placing, folder: Mutex::new(None) }),
             nodes: BatchSystem::GridEngine.allocation(),
-            patience: group.stop_timeout,
+            stop_timeout: group.stop_timeout,
         }
     }
 }
@@ -56,11 +56,11 @@ impl Launcher for Step {
     }
 
     fn stop(&mut self, agent: u32) {
-        self.agents.stop(agent, self.patience);
+        self.agents.stop(agent, self.stop_timeout);
     }
 
     fn close(&mut self) {
-        self.agents.close(self.patience);
+        self.agents.close(self.stop_timeout);
         if let Some((folder, watcher)) = lock(&self.place.folder).take() {
             let _ = std::fs::remove_dir_all(folder.path());
             watcher.done();
@@ -86,10 +86,10 @@ fn elsewhere(count: usize) -> String {
     }
 }
 
-impl Place {
+impl NodeFiles {
     /// Starts an agent and waits for its end.
     fn run(&self, agent: &Arc<Agent>, node: &Node, start: &Start) -> Event {
-        let tell = || agent.tell(Event::State(COPIES.to_owned()));
+        let tell = || agent.notify(Event::State(COPIES.to_owned()));
         let tickets = match self.put(start) {
             Ok(tickets) => tickets,
             Err(why) => return Event::Failed(why),
@@ -100,7 +100,7 @@ impl Place {
             Ok(command) => command,
             Err(why) => return Event::Failed(why),
         };
-        agent.tell(Event::State(format!("is starting on {}", node.name)));
+        agent.notify(Event::State(format!("is starting on {}", node.name)));
         let (child, mut pipes) = match agent.spawn(&mut command) {
             Ok(spawned) => spawned,
             Err(NotSpawned::Stopped) => return never_started(),
@@ -109,7 +109,7 @@ impl Place {
                 return Event::Failed(format!("`{name}` could not be started: {error}"));
             }
         };
-        let said = pipes.stderr.take().map(|stderr| tell_lines(agent, stderr));
+        let said = pipes.stderr.take().map(|stderr| report_lines(agent, stderr));
         let status = child.wait();
         if let Some(said) = said {
             let _ = said.recv_timeout(REST);

@@ -32,7 +32,7 @@ const WORDS: ErrorHints = ErrorHints {
     ],
     silence: "see by `condor_status -schedd` whether its scheduler answers",
     remedies: &REMEDIES,
-    told,
+    message_of,
 };
 
 /// The failure of a refused request, as users see it.
@@ -62,7 +62,7 @@ pub(super) fn held(job: &str, why: &str) -> String {
 }
 
 /// The output of `condor_submit` on one line.
-fn told(words: &str) -> String {
+fn message_of(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();
         line.strip_prefix("ERROR:").unwrap_or(line).trim().trim_end_matches('.')

@@ -12,9 +12,9 @@ use std::time::Duration;
 use gridrpc_config::HostGroup;
 
 use super::batch::{
-    Batch, Commands, Failure, JobRequest, JobState, Parts, Placing, StatusQuery, Submission,
-    System, Task, TaskStatus, VanishedTask, check_skip, filled, is_left_out, job_name, patience,
-    prefixed, printed, processors_of_agent,
+    Batch, Commands, Failure, FilePlacement, JobRequest, JobState, Parts, StatusQuery, Submission,
+    System, Task, TaskStatus, VanishedTask, check_skip, filled, is_left_out, job_name, prefixed,
+    printed, processors_of_agent, timeout_option,
 };
 use crate::launcher::{Launcher, Report};
 use error_hints::{is_unknown, refusal};
@@ -68,7 +68,7 @@ pub(super) fn open(
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(group, own_program);
+    let placing = FilePlacement::new(group, own_program);
     Box::new(Batch::new(HtCondor::new(group, batch), placing, group.stop_timeout, report))
 }
 
@@ -131,9 +131,9 @@ impl HtCondor {
         check_skip(&self.batch.skip, &OPTIONS)?;
         let JobRequest { agents, program, folder } = *wanted;
         let cores = processors_of_agent(&self.batch, self.workers).unwrap_or(1);
-        let patience = patience(self.batch.requeue);
+        let timeout_option = timeout_option(self.batch.requeue);
         let arguments = format!(
-            "agent --ticket {}{patience} --processors {cores}",
+            "agent --ticket {}{timeout_option} --processors {cores}",
             argument(&format!("{folder}/$(Process)"))
         );
         let agent = format!(

@@ -178,20 +178,22 @@ mod tests {
 
     #[test]
     fn how_a_job_has_ended_is_reported_with_its_machine() {
-        let told = |text| match history(text).unwrap().job_state("12.0", false) {
+        let describe = |text| match history(text).unwrap().job_state("12.0", false) {
             JobState::Ended(how) => how,
             other => panic!("{other:?}"),
         };
-        let how = told("0\t4\t3\tundefined\tslot1_1@n1\tundefined");
+        let how = describe("0\t4\t3\tundefined\tslot1_1@n1\tundefined");
         assert_eq!(how, "its job 12.0 on n1 ended with status 3");
-        let how = told("0\t4\tundefined\t9\tslot1_1@n1\tundefined");
+        let how = describe("0\t4\tundefined\t9\tslot1_1@n1\tundefined");
         assert_eq!(how, "its job 12.0 on n1 was ended by signal 9");
-        let how = told("0\t3\tundefined\tundefined\tslot1_1@n1\tvia condor_rm (by user ann)");
+        let how = describe("0\t3\tundefined\tundefined\tslot1_1@n1\tvia condor_rm (by user ann)");
         assert_eq!(how, "its job 12.0 on n1 was removed: via condor_rm (by user ann)");
         let over =
             history("0\t3\tundefined\tundefined\tn1\tThe job attribute PeriodicRemove").unwrap();
-        let told = over.job_state("12.0", true);
-        assert!(matches!(told, JobState::Ended(how) if how.contains("has reached its wall time")));
+        let describe = over.job_state("12.0", true);
+        assert!(
+            matches!(describe, JobState::Ended(how) if how.contains("has reached its wall time"))
+        );
         let job_state = history("0\t3\tundefined\tundefined\tundefined\tundefined").unwrap();
         assert!(
             matches!(job_state.job_state("12.0", false), JobState::Refused(why) if why.contains("`condor_rm`"))

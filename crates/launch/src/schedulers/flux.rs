@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Dialect, Row, State, Wanted};
+use super::{Dialect, JobDescription, Row, State};
 use crate::batch::{ErrorHints, ended_with};
 
 pub(super) const FLUX: Dialect = Dialect {
@@ -79,11 +79,11 @@ const HINTS: ErrorHints = ErrorHints {
             "see `options` in grid.toml: this Flux has no such option",
         ),
     ],
-    told,
+    message_of,
 };
 
-fn options(wanted: &Wanted<'_>) -> Vec<String> {
-    let Wanted { batch, name, agents, cores } = *wanted;
+fn options(wanted: &JobDescription<'_>) -> Vec<String> {
+    let JobDescription { batch, name, agents, cores } = *wanted;
     let mut options = vec![format!("--job-name={name}")];
     if agents > 1 {
         options.push(format!("--cc=0-{}", agents - 1));
@@ -154,7 +154,7 @@ fn rows(said: &str) -> Vec<Row> {
 }
 
 /// The output of `flux submit` on one line, without its name and the number of the error.
-fn told(words: &str) -> String {
+fn message_of(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim().trim_start_matches("flux-submit: ").trim_start_matches("ERROR: ");
         match line.strip_prefix("[Errno ").and_then(|rest| rest.split_once("] ")) {

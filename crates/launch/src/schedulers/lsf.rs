@@ -2,7 +2,7 @@
 //!
 //! From the command reference of LSF 10.1: bsub, bjobs (-o), bkill.
 
-use super::{Dialect, Row, State, Wanted, size};
+use super::{Dialect, JobDescription, Row, State, size};
 use crate::batch::{ErrorHints, ended_with};
 
 pub(super) const LSF: Dialect = Dialect {
@@ -90,11 +90,11 @@ const HINTS: ErrorHints = ErrorHints {
             "see `options` in grid.toml: this LSF has no such option",
         ),
     ],
-    told,
+    message_of,
 };
 
-fn options(wanted: &Wanted<'_>) -> Vec<String> {
-    let Wanted { batch, name, agents, cores } = *wanted;
+fn options(wanted: &JobDescription<'_>) -> Vec<String> {
+    let JobDescription { batch, name, agents, cores } = *wanted;
     let nodes = u64::from(batch.nodes_per_host.max(1));
     let array = if agents > 1 { format!("[1-{agents}]") } else { String::new() };
     let mut options = vec![
@@ -177,7 +177,7 @@ fn ended(status: &str, reason: &str) -> String {
 }
 
 /// The output of `bsub` on one line.
-fn told(words: &str) -> String {
+fn message_of(words: &str) -> String {
     let lines: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ").trim_end_matches('.').trim_end_matches(". Job not submitted").to_owned()
 }

@@ -1,5 +1,4 @@
-//! Launcher for PBS, Torque, LSF and Flux. Each is a [`Dialect`]: how its commands are called, and what they
-//! print. One agent is one job, or one member of an array of jobs.
+//! Launcher for PBS, Torque, LSF and Flux. Each is a [`Dialect`]: its commands and their output. One agent is one job, or one member of an array of jobs.
 
 mod flux;
 mod lsf;
@@ -15,9 +14,10 @@ use gridrpc_config::{BatchSystem, HostGroup};
 use gridrpc_sys::lock;
 
 use crate::batch::{
-    Batch, Commands, ErrorHints, Failure, JobRequest, JobState, Parts, Placing, StatusQuery,
+    Batch, Commands, ErrorHints, Failure, FilePlacement, JobRequest, JobState, Parts, StatusQuery,
     Submission, System, Task, TaskStatus, VanishedTask, check_skip, each_line_has, ended_with,
-    filled, is_left_out, job_name, patience, prefixed, printed, processors_of_agent, recorded,
+    filled, is_left_out, job_name, prefixed, printed, processors_of_agent, recorded,
+    timeout_option,
 };
 use crate::launcher::{Launcher, Report};
 
@@ -37,7 +37,7 @@ struct Dialect {
     /// The longest name of a job.
     longest_name: usize,
     /// The options of a job.
-    options: fn(&Wanted<'_>) -> Vec<String>,
+    options: fn(&JobDescription<'_>) -> Vec<String>,
     /// A shell word: the number of the agent among those of an array, from 0.
     number: &'static str,
     /// Shell lines before the agent.
@@ -62,13 +62,13 @@ struct Dialect {
     cancelling: &'static str,
     /// How a job that will run again lost its node; none if jobs never do.
     requeued: Option<&'static str>,
-    /// The command that tells how a job has ended, for people.
+    /// Command that shows how a job has ended, for people.
     history: &'static str,
 }
 
 /// A job to describe by options.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct JobDescription<'a> {
     batch: &'a gridrpc_config::Batch,
     name: &'a str,
     agents: usize,
@@ -125,7 +125,7 @@ pub(super) fn open(
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(group, own_program);
+    let placing = FilePlacement::new(group, own_program);
     let scheduler = Scheduler::new(group, batch, job_name(group));
     Box::new(Batch::new(scheduler, placing, group.stop_timeout, report))
 }
@@ -159,7 +159,8 @@ impl Scheduler {
         let Scheduler { dialect, batch, .. } = self;
         check_skip(&batch.skip, dialect.known)?;
         let cores = processors_of_agent(batch, self.workers).unwrap_or(1);
-        let mut options = (dialect.options)(&Wanted { batch, name: &self.name, agents, cores });
+        let mut options =
+            (dialect.options)(&JobDescription { batch, name: &self.name, agents, cores });
         options.retain(|option| !is_left_out(&batch.skip, option));
         // Last: the last option of a kind wins.
         options.extend(batch.options.iter().cloned());
@@ -178,8 +179,9 @@ impl Scheduler {
         };
         let number = if agents > 1 { dialect.number } else { "0" };
         let before = format!("{}status=0\n", dialect.before);
-        let patience = patience(batch.requeue);
-        let agent = recorded(program, folder, number, &before, &format!("{patience}{processors}"));
+        let timeout_option = timeout_option(batch.requeue);
+        let agent =
+            recorded(program, folder, number, &before, &format!("{timeout_option}{processors}"));
         filled(
             batch.template.as_deref(),
             &Parts { head: "#!/bin/sh\n", options: options.collect(), options_lead: true, agent },
@@ -193,7 +195,7 @@ impl Scheduler {
         command
     }
 
-    /// Submits a job. What has been submitted before the command failed is named beside the failure.
+    /// Submits a job. The failure names jobs that were submitted before the command failed.
     fn try_to_submit(
         &self,
         submission: &Submission<'_>,
@@ -296,7 +298,7 @@ impl System for Scheduler {
         let VanishedTask { task, node, status, is_over } = *gone;
         let names = self.names(task);
         let name = names.join(" ");
-        let told = || {
+        let recorded_end = || {
             let rows = self.rows(commands, &names).ok()?;
             rows.into_iter().find_map(|row| match row.state {
                 State::Ended(how) if !how.is_empty() && names.contains(&row.name) => Some(how),
@@ -306,7 +308,7 @@ impl System for Scheduler {
         let how = match status {
             Some(status) => ended_with(status),
             None if is_over => "has reached its wall time: see `wall_time`".to_owned(),
-            None => told().unwrap_or_else(|| {
+            None => recorded_end().unwrap_or_else(|| {
                 format!("is over; `{} {name}` may tell how it has ended", self.dialect.history)
             }),
         };

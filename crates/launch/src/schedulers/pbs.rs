@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::{Dialect, Row, State, Wanted, clock, size};
+use super::{Dialect, JobDescription, Row, State, clock, size};
 use crate::batch::{ErrorHints, ended_with};
 
 pub(super) const PBS: Dialect = Dialect {
@@ -116,11 +116,11 @@ const HINTS: ErrorHints = ErrorHints {
             "see `options` in grid.toml: this system has no such option",
         ),
     ],
-    told,
+    message_of,
 };
 
-fn options(wanted: &Wanted<'_>) -> Vec<String> {
-    let Wanted { batch, agents, cores, .. } = *wanted;
+fn options(wanted: &JobDescription<'_>) -> Vec<String> {
+    let JobDescription { batch, agents, cores, .. } = *wanted;
     let mut chunk = match batch.nodes_per_host {
         0 | 1 => format!("-l select=1:ncpus={cores}"),
         nodes => format!("-l select={nodes}:ncpus={cores}:mpiprocs={cores}"),
@@ -148,8 +148,8 @@ fn options(wanted: &Wanted<'_>) -> Vec<String> {
     options
 }
 
-fn torque_options(wanted: &Wanted<'_>) -> Vec<String> {
-    let Wanted { batch, agents, cores, .. } = *wanted;
+fn torque_options(wanted: &JobDescription<'_>) -> Vec<String> {
+    let JobDescription { batch, agents, cores, .. } = *wanted;
     let mut nodes = format!("-l nodes={}:ppn={cores}", batch.nodes_per_host.max(1));
     nodes.extend(batch.constraint.iter().map(|constraint| format!(":{constraint}")));
     let mut options = common(wanted);
@@ -165,8 +165,8 @@ fn torque_options(wanted: &Wanted<'_>) -> Vec<String> {
     options
 }
 
-fn common(wanted: &Wanted<'_>) -> Vec<String> {
-    let Wanted { batch, name, .. } = *wanted;
+fn common(wanted: &JobDescription<'_>) -> Vec<String> {
+    let JobDescription { batch, name, .. } = *wanted;
     let mut options = vec![
         format!("-N {name}"),
         "-V".to_owned(),
@@ -250,7 +250,7 @@ fn ended(status: &str, comment: &str) -> String {
 }
 
 /// The output of `qsub` on one line, without the command's name.
-fn told(words: &str) -> String {
+fn message_of(words: &str) -> String {
     let lines = words.lines().map(|line| line.trim().trim_start_matches("qsub: "));
     let lines: Vec<&str> = lines
         .take_while(|line| !line.starts_with("usage:"))

@@ -328,7 +328,7 @@ odd|row\n";
 
 #[test]
 fn refusals_become_advice() {
-    for (system, words, told, advice) in [
+    for (system, words, message, advice) in [
         ("pbs", "qsub: Unknown queue", "PBS has refused the job: Unknown queue; ", "`qstat -Q`"),
         (
             "pbs",
@@ -373,7 +373,7 @@ fn refusals_become_advice() {
         let failure = hints.explain(Failure::Refused(words.into()));
         assert!(matches!(failure, Failure::Refused(_)), "{failure:?}");
         let text = failure.to_string();
-        assert!(text.contains(told) && text.contains(advice), "{text}");
+        assert!(text.contains(message) && text.contains(advice), "{text}");
     }
 }
 

@@ -81,7 +81,7 @@ const WORDS: ErrorHints = ErrorHints {
     ],
     silence: "see by `scontrol ping` whether its controller is up",
     remedies: &REMEDIES,
-    told,
+    message_of,
 };
 
 /// The failure of a refused request, as users see it.
@@ -97,7 +97,7 @@ pub(super) fn is_refusal(words: &str) -> bool {
 }
 
 /// The output of `sbatch` or `srun` on one line, without the command's name.
-fn told(words: &str) -> String {
+fn message_of(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();
         let line = line.strip_prefix("sbatch: ").or(line.strip_prefix("srun: ")).unwrap_or(line);

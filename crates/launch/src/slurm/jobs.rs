@@ -9,8 +9,8 @@ use super::error_hints::refusal;
 use super::state_names::{self, Row, ended, rows};
 use crate::batch::{
     Commands, Failure, JobRequest, JobState, Parts, StatusQuery, Submission, System, Task,
-    TaskStatus, check_skip, filled, is_left_out, job_name, patience, prefixed, processors_of_agent,
-    quoted,
+    TaskStatus, check_skip, filled, is_left_out, job_name, prefixed, processors_of_agent, quoted,
+    timeout_option,
 };
 
 /// All groups of this process share one queue of jobs.
@@ -141,9 +141,10 @@ impl Slurm {
         let options = self.options(agents, folder);
         let options = options.iter().map(|option| format!("#SBATCH {option}")).collect();
         let (program, tickets) = (quoted(program), quoted(folder));
-        let patience = patience(self.batch.requeue);
-        let begin =
-            |program: &str, tickets: &str, name: &str| start(program, tickets, name, patience);
+        let timeout_option = timeout_option(self.batch.requeue);
+        let begin = |program: &str, tickets: &str, name: &str| {
+            start(program, tickets, name, timeout_option)
+        };
         let agent = match (self.is_array(agents), agents) {
             (true, _) => begin(&program, &tickets, "$SLURM_ARRAY_TASK_ID"),
             (false, 1) => begin(&program, &tickets, "0"),
@@ -169,9 +170,9 @@ impl Slurm {
 }
 
 /// The command that becomes the agent with this ticket.
-pub(super) fn start(program: &str, tickets: &str, name: &str, patience: &str) -> String {
+pub(super) fn start(program: &str, tickets: &str, name: &str, timeout_option: &str) -> String {
     format!(
-        "exec {program} agent --ticket {tickets}/\"{name}\"{patience} \\\n    \
+        "exec {program} agent --ticket {tickets}/\"{name}\"{timeout_option} \\\n    \
          --processors \"$SLURM_CPUS_ON_NODE\""
     )
 }
@@ -269,7 +270,7 @@ impl Slurm {
         let mut scontrol = self.command("scontrol");
         scontrol.args(["--oneliner", "show", "job"]).arg(state_names::name(&row.task()));
         // Without an answer, the state alone has to do.
-        let told = commands.run(&mut scontrol, "").unwrap_or_default();
-        ended(row, &told)
+        let details = commands.run(&mut scontrol, "").unwrap_or_default();
+        ended(row, &details)
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use gridrpc_config::{HostGroup, RequestForm};
 
-use crate::batch::{Batch, Placing, check_skip, printed};
+use crate::batch::{Batch, FilePlacement, check_skip, printed};
 use crate::launcher::{Launcher, Report};
 use jobs::{OPTIONS, Slurm};
 
@@ -21,7 +21,7 @@ pub(super) fn open(
     own_program: &Path,
     report: Report,
 ) -> Box<dyn Launcher> {
-    let placing = Placing::new(group, own_program);
+    let placing = FilePlacement::new(group, own_program);
     let slurm = Slurm::new(group, batch);
     if batch.is_step() || batch.request == RequestForm::Direct {
         return Box::new(step::Step::new(group, slurm, placing, report));

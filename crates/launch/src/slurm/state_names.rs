@@ -64,10 +64,10 @@ impl Row<'_> {
     }
 }
 
-/// The final state of a job. `told`: the output of `scontrol show job`.
-pub(super) fn ended(row: &Row<'_>, told: &str) -> JobState {
+/// The final state of a job. `details`: the output of `scontrol show job`.
+pub(super) fn ended(row: &Row<'_>, details: &str) -> JobState {
     let field = |name: &str| {
-        let mut words = told.split_ascii_whitespace();
+        let mut words = details.split_ascii_whitespace();
         words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
     };
     let name = name(&row.task());
@@ -176,25 +176,26 @@ mod tests {
 
     #[test]
     fn how_a_job_has_ended_is_reported_with_its_node() {
-        let of = |line, told| match ended(&rows(line).next().unwrap(), told) {
+        let of = |line, details| match ended(&rows(line).next().unwrap(), details) {
             JobState::Ended(how) => how,
             other => panic!("{other:?}"),
         };
-        let told = "JobId=9 JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0 NodeList=n2";
-        let how = of("8|2|FAILED|NonZeroExitCode|n2", told);
+        let details = "JobId=9 JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0 NodeList=n2";
+        let how = of("8|2|FAILED|NonZeroExitCode|n2", details);
         assert_eq!(how, "its job 8_2 on n2 ended with status 3");
         let how = of("8|N/A|NODE_FAIL|None|n2", "");
         assert!(how.starts_with("its job 8 on n2 ended since its node failed"), "{how}");
-        let told = "JobState=TIMEOUT Reason=TimeLimit TimeLimit=00:01:00 ExitCode=0:15 NodeList=n2";
-        let how = of("8|N/A|TIMEOUT|TimeLimit|n2", told);
+        let details =
+            "JobState=TIMEOUT Reason=TimeLimit TimeLimit=00:01:00 ExitCode=0:15 NodeList=n2";
+        let how = of("8|N/A|TIMEOUT|TimeLimit|n2", details);
         assert!(how.contains("its wall time, 00:01:00"), "{how}");
     }
 
     #[test]
     fn one_that_was_cancelled_in_the_queue_has_not_run() {
         let row = "8|1|CANCELLED|None|";
-        let told = "JobState=CANCELLED Reason=None ExitCode=0:0 NodeList=(null)";
-        let job_state = ended(&rows(row).next().unwrap(), told);
+        let details = "JobState=CANCELLED Reason=None ExitCode=0:0 NodeList=(null)";
+        let job_state = ended(&rows(row).next().unwrap(), details);
         let JobState::Refused(why) = job_state else { panic!("{job_state:?}") };
         assert!(why.starts_with("its job 8_1 was cancelled"), "{why}");
     }

@@ -148,11 +148,11 @@ mod tests {
 
     #[test]
     fn ends_are_reported_with_what_to_do() {
-        let told = |state, exit| end(state, "None", exit, "");
-        assert!(told("FAILED", "127:0").contains("`staging`"));
-        assert_eq!(told("FAILED", "1:0"), "ended with status 1");
-        assert_eq!(told("FAILED", "0:9"), "was ended by signal 9");
-        assert!(told("OUT_OF_MEMORY", "0:125").contains("`memory`"));
-        assert_eq!(told("NEW_STATE", "0:0"), "ended: Slurm says NEW_STATE");
+        let describe = |state, exit| end(state, "None", exit, "");
+        assert!(describe("FAILED", "127:0").contains("`staging`"));
+        assert_eq!(describe("FAILED", "1:0"), "ended with status 1");
+        assert_eq!(describe("FAILED", "0:9"), "was ended by signal 9");
+        assert!(describe("OUT_OF_MEMORY", "0:125").contains("`memory`"));
+        assert_eq!(describe("NEW_STATE", "0:0"), "ended: Slurm says NEW_STATE");
     }
 }

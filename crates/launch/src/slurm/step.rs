@@ -16,8 +16,8 @@ use super::error_hints::{is_refusal, refusal};
 use super::jobs::{Slurm, start};
 use super::state_names::{allocating, exited, labelled};
 use crate::batch::{
-    Commands, Failure, Folder, JobRequest, JobState, Placing, System as _, Watcher, check_skip,
-    processors_of_agent, quoted, text,
+    Commands, Failure, FilePlacement, Folder, JobRequest, JobState, System as _, Watcher,
+    check_skip, processors_of_agent, quoted, text,
 };
 use crate::child::{Child, how};
 use crate::launcher::{COPIES, Event, Launcher, QUEUED, Report, SUBMITTED, Start};
@@ -37,13 +37,13 @@ pub(super) struct Step {
     shared: Arc<Shared>,
     /// Nodes of the current job, in Slurm's order.
     nodes: Vec<String>,
-    patience: Duration,
+    stop_timeout: Duration,
 }
 
 #[derive(Debug)]
 struct Shared {
     report: Report,
-    placing: Placing,
+    placing: FilePlacement,
     slurm: Slurm,
     /// Whether `srun` waits for nodes of its own.
     direct: bool,
@@ -73,7 +73,7 @@ struct Table {
 
 /// Output of a run of `srun`.
 #[derive(Debug, Default)]
-struct Heard {
+struct StepOutput {
     /// Its last lines.
     last: VecDeque<String>,
     /// Whether Slurm has accepted its request.
@@ -81,7 +81,12 @@ struct Heard {
 }
 
 impl Step {
-    pub(super) fn new(group: &HostGroup, slurm: Slurm, placing: Placing, report: Report) -> Step {
+    pub(super) fn new(
+        group: &HostGroup,
+        slurm: Slurm,
+        placing: FilePlacement,
+        report: Report,
+    ) -> Step {
         let direct = slurm.batch.request == RequestForm::Direct;
         let options = options(group, &slurm);
         let nodes = if direct {
@@ -91,7 +96,7 @@ impl Step {
         };
         let (commands, table, fewer) = (Commands::default(), Mutex::default(), Condvar::new());
         let shared = Shared { report, placing, slurm, direct, options, commands, table, fewer };
-        Step { shared: Arc::new(shared), nodes, patience: group.stop_timeout }
+        Step { shared: Arc::new(shared), nodes, stop_timeout: group.stop_timeout }
     }
 
     /// Index of a host among the job's nodes.
@@ -158,7 +163,7 @@ impl Launcher for Step {
                      `nodes`"
                 ),
             };
-            self.shared.report.tell(start.agent, Event::Failed(why));
+            self.shared.report.notify(start.agent, Event::Failed(why));
         }
         if here.is_empty() {
             return;
@@ -195,9 +200,9 @@ impl Launcher for Step {
             let others = table.agents.values().any(|other| *other == run);
             table.runs.get(&run).filter(|_| !others).cloned()
         };
-        self.shared.report.tell(agent, Event::Ended("it was ended".to_owned()));
+        self.shared.report.notify(agent, Event::Ended("it was ended".to_owned()));
         if let Some(child) = child {
-            child.end_soon(Duration::ZERO, self.patience);
+            child.end_soon(Duration::ZERO, self.stop_timeout);
         }
     }
 
@@ -215,10 +220,10 @@ impl Launcher for Step {
         let runs =
             || -> Vec<Arc<Child>> { lock(&self.shared.table).runs.values().cloned().collect() };
         // Running agents have been asked to exit.
-        if !self.shared.are_over_before(begin + self.patience * 2 / 3) {
+        if !self.shared.are_over_before(begin + self.stop_timeout * 2 / 3) {
             runs().iter().for_each(|child| child.ask());
         }
-        if !self.shared.are_over_before(begin + self.patience) {
+        if !self.shared.are_over_before(begin + self.stop_timeout) {
             runs().iter().for_each(|child| child.kill());
             self.shared.are_over_before(Instant::now() + DYING);
         }
@@ -271,15 +276,15 @@ impl Shared {
                 true => format!("{SUBMITTED} by srun"),
                 false => format!("is starting on {}", start.host),
             };
-            self.tell(start.agent, Event::State(state));
+            self.notify(start.agent, Event::State(state));
         }
-        let mut heard = Heard::default();
+        let mut heard = StepOutput::default();
         if let Some(mut stderr) = pipes.stderr {
             let (mut whole, mut piece) = (Lines::default(), vec![0; 8 << 10]);
             while let Ok(read @ 1..) = stderr.read(&mut piece) {
-                whole.push(&piece[..read], |line| self.hear(run, starts, line, &mut heard));
+                whole.push(&piece[..read], |line| self.handle_line(run, starts, line, &mut heard));
             }
-            whole.end(|line| self.hear(run, starts, line, &mut heard));
+            whole.end(|line| self.handle_line(run, starts, line, &mut heard));
         }
         let status = child.wait();
         let last: Vec<String> = heard.last.into_iter().collect();
@@ -295,7 +300,13 @@ impl Shared {
     }
 
     /// Handles a line of `srun`'s standard error, which includes that of its tasks.
-    fn hear(self: &Arc<Shared>, run: u32, starts: &[Start], line: &[u8], heard: &mut Heard) {
+    fn handle_line(
+        self: &Arc<Shared>,
+        run: u32,
+        starts: &[Start],
+        line: &[u8],
+        heard: &mut StepOutput,
+    ) {
         let words = lines::text(line);
         if let Some((job, waits)) = allocating(&words).filter(|_| self.direct) {
             heard.is_taken = true;
@@ -303,7 +314,7 @@ impl Shared {
                 true => format!("{QUEUED} as job {job}"),
                 false => format!("is starting (job {job})"),
             };
-            self.tell_run(run, &state);
+            self.report_run(run, &state);
             if waits {
                 self.ask_after(run, job.to_owned());
             } else {
@@ -313,7 +324,7 @@ impl Shared {
         }
         if let Some((task, rest)) = labelled(&words) {
             if let Some(start) = starts.get(task) {
-                self.tell(start.agent, Event::Said(format!("{rest}\n").into_bytes()));
+                self.notify(start.agent, Event::Said(format!("{rest}\n").into_bytes()));
             }
             return;
         }
@@ -325,7 +336,7 @@ impl Shared {
             }
         }
         if self.direct && !heard.is_taken {
-            self.tell_run(run, &format!("{SUBMITTED} by srun ({words})"));
+            self.report_run(run, &format!("{SUBMITTED} by srun ({words})"));
         }
         if heard.last.len() == KEPT {
             heard.last.pop_front();
@@ -337,7 +348,7 @@ impl Shared {
     fn command(&self, starts: &[Start]) -> Result<Command, String> {
         let copies = || {
             for start in starts {
-                self.tell(start.agent, Event::State(COPIES.to_owned()));
+                self.notify(start.agent, Event::State(COPIES.to_owned()));
             }
         };
         check_skip(&self.slurm.batch.skip, &super::OPTIONS)?;
@@ -403,7 +414,7 @@ impl Shared {
                 let Some(JobState::Queued(why)) = job_state else { continue };
                 // It may have got its nodes meanwhile.
                 if !why.is_empty() && lock(&shared.table).waiting.contains(&run) {
-                    shared.tell_run(run, &format!("{QUEUED} as job {job} ({why})"));
+                    shared.report_run(run, &format!("{QUEUED} as job {job} ({why})"));
                 }
             }
         };
@@ -412,25 +423,25 @@ impl Shared {
     }
 
     /// Reports the state of all agents of a run.
-    fn tell_run(&self, run: u32, state: &str) {
+    fn report_run(&self, run: u32, state: &str) {
         let table = lock(&self.table);
         for agent in table.agents.iter().filter(|(_, its)| **its == run).map(|(agent, _)| *agent) {
-            self.report.tell(agent, Event::State(state.to_owned()));
+            self.report.notify(agent, Event::State(state.to_owned()));
         }
     }
 
     /// Reports an event of an agent whose end has not been reported.
-    fn tell(&self, agent: u32, event: Event) {
+    fn notify(&self, agent: u32, event: Event) {
         let table = lock(&self.table);
         if table.agents.contains_key(&agent) {
-            self.report.tell(agent, event);
+            self.report.notify(agent, event);
         }
     }
 
     fn end(&self, agent: u32, event: Event) {
         let known = lock(&self.table).agents.remove(&agent).is_some();
         if known {
-            self.report.tell(agent, event);
+            self.report.notify(agent, event);
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::{AGENT, Launching, folder, group, script, start};
 
 /// A test network; dropping it takes it down.
-struct Rig {
+struct TestNetwork {
     process: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
@@ -20,9 +20,9 @@ struct Rig {
     client: String,
 }
 
-impl Rig {
+impl TestNetwork {
     /// None, with a printed reason, where the network cannot be set up.
-    fn new(nodes: u32) -> Option<Rig> {
+    fn new(nodes: u32) -> Option<TestNetwork> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
         let script = sources.join("gridbench_testbed/links/sshd.py");
         let python = std::env::var("PYO3_PYTHON").unwrap_or_else(|_| "python3".into());
@@ -32,15 +32,15 @@ impl Rig {
         command.arg(script).arg(nodes.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("a Python");
         let mut answers = BufReader::new(process.stdout.take().unwrap());
-        let told = answer(&mut answers);
-        if let Some(why) = told["skip"].as_str() {
+        let reported = answer(&mut answers);
+        if let Some(why) = reported["skip"].as_str() {
             eprintln!("not tested: {why}");
             process.wait().unwrap();
             return None;
         }
-        let text = |name: &str| told[name].as_str().unwrap().to_owned();
+        let text = |name: &str| reported[name].as_str().unwrap().to_owned();
         let (config, client) = (text("config"), text("client"));
-        Some(Rig { requests: process.stdin.take(), process, answers, config, client })
+        Some(TestNetwork { requests: process.stdin.take(), process, answers, config, client })
     }
 
     /// Calls a method of the test network.
@@ -67,7 +67,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl Drop for TestNetwork {
     fn drop(&mut self) {
         // It takes everything down when its input ends.
         self.requests = None;
@@ -92,7 +92,7 @@ static ONE: Mutex<()> = Mutex::new(());
 #[test]
 fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(mut rig) = Rig::new(2) else { return };
+    let Some(mut rig) = TestNetwork::new(2) else { return };
     rig.ask(&json!(["login_shell", 1, "/bin/bash"]));
     rig.run(1, "echo 'echo welcome; printf \"no end\"' >$HOME/.bashrc");
     let program = program(&"# filler\n".repeat(300_000));
@@ -149,9 +149,9 @@ fn agents_are_staged_once_on_hosts_of_any_kind_and_find_a_way_back() {
 #[test]
 fn hosts_that_cannot_be_reached_are_reported_with_what_to_do() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(mut rig) = Rig::new(1) else { return };
+    let Some(mut rig) = TestNetwork::new(1) else { return };
     let group = rig.group();
-    let says = |rig: &Rig, host: &str, what: &str| {
+    let says = |rig: &TestNetwork, host: &str, what: &str| {
         let why = rig.failure(&group, host);
         assert!(why.contains(host) && why.contains(what), "{why}");
     };
@@ -179,7 +179,7 @@ fn hosts_that_cannot_be_reached_are_reported_with_what_to_do() {
 #[test]
 fn hosts_that_cannot_keep_or_run_the_program_are_reported_with_what_to_do() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(mut rig) = Rig::new(1) else { return };
+    let Some(mut rig) = TestNetwork::new(1) else { return };
     let mut group = rig.group();
     let program = program(&"# filler\n".repeat(50_000));
     rig.run(1, "cd $HOME; mkdir full fixed still; mount -t tmpfs -o size=100k tmpfs full");
@@ -209,7 +209,7 @@ fn hosts_that_cannot_keep_or_run_the_program_are_reported_with_what_to_do() {
 #[test]
 fn hosts_that_share_a_home_stage_at_once() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(rig) = Rig::new(2) else { return };
+    let Some(rig) = TestNetwork::new(2) else { return };
     let shared = folder();
     let mut group = rig.group();
     group.staging = Some(shared.display().to_string());

@@ -36,9 +36,9 @@ fn an_agent_gets_its_ticket_and_ends_when_it_is_stopped() {
 fn what_an_agent_says_last_is_reported_before_its_end() {
     let mut local = local(&[], &agent("echo one >&2; printf two >&2; exit 4"));
     local.launcher.start(vec![start(1, "localhost")]);
-    let told: Vec<Event> = (0..3).map(|_| local.next().1).collect();
+    let reported: Vec<Event> = (0..3).map(|_| local.next().1).collect();
     let said = |line: &[u8]| Event::Said(line.to_vec());
-    assert_eq!(told, [said(b"one\n"), said(b"two"), ended("exit status: 4")]);
+    assert_eq!(reported, [said(b"one\n"), said(b"two"), ended("exit status: 4")]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn stopped_on_its_way_it_ends() {
     for number in 0..20 {
         local.launcher.start(vec![start(number, "localhost")]);
         local.launcher.stop(number);
-        assert!(matches!(local.end(), (told, Event::Ended(_)) if told == number));
+        assert!(matches!(local.end(), (reported, Event::Ended(_)) if reported == number));
     }
 }
 
@@ -135,10 +135,10 @@ fn all_that_a_launcher_may_say_is_understood() {
          echo said $agent a word; echo failed $agent no room",
     );
     answers.launcher.start(vec![start(1, "x")]);
-    let told: Vec<(u32, Event)> = (0..3).map(|_| answers.next()).collect();
+    let reported: Vec<(u32, Event)> = (0..3).map(|_| answers.next()).collect();
     let state = Event::State("waits in the queue".into());
     let expected = [state, Event::Said(b"a word\n".into()), Event::Failed("no room".into())];
-    assert_eq!(told, expected.map(|event| (1, event)));
+    assert_eq!(reported, expected.map(|event| (1, event)));
 }
 
 #[test]

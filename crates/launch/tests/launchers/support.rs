@@ -98,10 +98,10 @@ pub struct Launching {
 
 impl Launching {
     pub fn open(group: &HostGroup, program: &Path) -> Launching {
-        let (told, events) = mpsc::channel();
-        let told = Mutex::new(told);
+        let (reported, events) = mpsc::channel();
+        let reported = Mutex::new(reported);
         let report = Report(Arc::new(move |agent, event| {
-            let _ = told.lock().unwrap().send((agent, event));
+            let _ = reported.lock().unwrap().send((agent, event));
         }));
         Launching { launcher: open(group, program, report).expect("a launcher"), events }
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use gridrpc_shm::borrowed::Borrowed;
 use gridrpc_shm::lendings::Lendings;
-use gridrpc_shm::segment::{Lent, Pool};
+use gridrpc_shm::segment::{Pool, PooledSegment};
 use gridrpc_wire::{MAX_SECTIONS, Order};
 
-use super::{Incoming, Keeps, Outgoing, Payload};
+use super::{Incoming, KeepAlive, Outgoing, Payload};
 use crate::buffers::Source;
 
 /// Maximum number of inline bytes of a frame, all sections together.
@@ -75,17 +75,17 @@ impl<'p> PayloadBuilder<'p> {
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn take_shared(&self, len: u64) -> io::Result<Option<Lent>> {
+    pub fn take_shared(&self, len: u64) -> io::Result<Option<PooledSegment>> {
         if self.shares { self.take(len) } else { Ok(None) }
     }
 
     /// Takes a segment for a copy of `len` bytes, to be shared or sent. Returns `None` if the copy is too small, or
     /// no more descriptors should be used.
-    fn take_for_copy(&self, len: u64) -> io::Result<Option<Lent>> {
+    fn take_for_copy(&self, len: u64) -> io::Result<Option<PooledSegment>> {
         if self.shares || len >= WORTH_A_SEGMENT { self.take(len) } else { Ok(None) }
     }
 
-    fn take(&self, len: u64) -> io::Result<Option<Lent>> {
+    fn take(&self, len: u64) -> io::Result<Option<PooledSegment>> {
         if let Some(lendings) = self.lendings {
             lendings.end_marked();
             if lendings.are_many() {
@@ -149,7 +149,7 @@ impl<'p> PayloadBuilder<'p> {
 
     /// Adds a section that already lies in shared memory. `moved`: the size that counts for the limit on waiting
     /// data, bytes.
-    pub fn add_shared(&mut self, lent: Arc<Lent>, offset: u64, len: u64, moved: u64) {
+    pub fn add_shared(&mut self, lent: Arc<PooledSegment>, offset: u64, len: u64, moved: u64) {
         self.push(Outgoing::Shared { lent, offset, len }, moved);
     }
 
@@ -232,13 +232,13 @@ impl<'p> PayloadBuilder<'p> {
 
     /// Adds a section of another call's result, which the receiver keeps. `part`: its number among those of the
     /// result that are kept.
-    pub fn add_kept(
+    pub fn add_remote(
         &mut self,
         call: u64,
         section: u16,
         part: u32,
         len: u64,
-        keeper: Arc<dyn Keeps>,
+        keeper: Arc<dyn KeepAlive>,
     ) {
         self.push(Outgoing::Kept { call, section, part, len, keeper }, 0);
     }

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use gridrpc_shm::Passing;
+use gridrpc_shm::ForwardableSegment;
 use gridrpc_shm::borrowed::{Borrowed, Mapped};
-use gridrpc_shm::segment::{FIRST_OF_ARRAYS, Left, Lent, Segment};
+use gridrpc_shm::segment::{FIRST_OF_ARRAYS, InPlaceResult, PooledSegment, Segment};
 use gridrpc_wire::{Lease, Message, Order, Place, Section, Sections, WireError};
 
-use crate::buffers::{Held, Sink, Source};
+use crate::buffers::{PinnedBytes, Sink, Source};
 use crate::{LinkError, Push, Stream};
 
 pub use builder::PayloadBuilder;
@@ -28,7 +28,7 @@ pub enum Outgoing {
     /// Lies in shared memory.
     Shared {
         /// The segment.
-        lent: Arc<Lent>,
+        lent: Arc<PooledSegment>,
         /// Its offset in the segment, bytes.
         offset: u64,
         /// Its length, bytes.
@@ -54,7 +54,7 @@ pub enum Outgoing {
         /// Its length, bytes.
         len: u64,
         /// Makes the receiver keep it.
-        keeper: Arc<dyn Keeps>,
+        keeper: Arc<dyn KeepAlive>,
     },
     /// Part of shared data that the receiver has by then.
     Blob {
@@ -70,7 +70,7 @@ pub enum Outgoing {
 impl Outgoing {
     /// The call whose result it is part of, if that stays on a host.
     #[must_use]
-    pub fn kept_by(&self) -> Option<u64> {
+    pub fn remote_call(&self) -> Option<u64> {
         match self {
             Outgoing::Kept { call, .. } => Some(*call),
             _ => None,
@@ -79,7 +79,7 @@ impl Outgoing {
 }
 
 /// Keeps data alive on another host while it exists.
-pub trait Keeps: std::fmt::Debug + Send + Sync {}
+pub trait KeepAlive: std::fmt::Debug + Send + Sync {}
 
 /// A payload ready to be sent.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ pub fn announce(
 
 /// Announces a segment that is passed on.
 fn announce_passed(
-    passing: &Passing,
+    passing: &ForwardableSegment,
     to: &mut impl Push,
     is_new: impl FnOnce(u32) -> bool,
 ) -> Result<(), WireError> {
@@ -162,13 +162,13 @@ impl Payload {
     ///
     /// # Errors
     /// When the section does not lie in shared memory, is shorter, or cannot be mapped.
-    pub fn left(&self, index: u16, len: u64) -> io::Result<Left> {
+    pub fn left(&self, index: u16, len: u64) -> io::Result<InPlaceResult> {
         match self.parts.get(usize::from(index)) {
             // Arrays of the caller's program are not given away as results.
             Some(Outgoing::Shared { lent, offset, len: whole })
                 if len <= *whole && lent.segment().number() < FIRST_OF_ARRAYS =>
             {
-                Left::new(lent, *offset, len)
+                InPlaceResult::new(lent, *offset, len)
             }
             _ => Err(io::ErrorKind::InvalidInput.into()),
         }
@@ -203,7 +203,9 @@ impl Payload {
             match part {
                 Outgoing::Stream(source) => sources.push_back(Arc::clone(source)),
                 Outgoing::Shared { lent, offset, len } => {
-                    sources.push_back(Arc::new(Source::held(Left::new(lent, *offset, *len)?)));
+                    sources.push_back(Arc::new(Source::held(InPlaceResult::new(
+                        lent, *offset, *len,
+                    )?)));
                 }
                 Outgoing::Passed(stretch) => {
                     sources.push_back(Arc::new(Source::held(Incoming::Shared(stretch.clone()))));
@@ -302,7 +304,7 @@ pub enum Incoming {
     /// The current content of the call's own section with this number, of this length.
     Argument(u16, u64),
     /// The same, in place.
-    Left(Left),
+    Left(InPlaceResult),
 }
 
 impl Incoming {
@@ -331,13 +333,13 @@ impl Incoming {
     }
 }
 
-impl Held for Incoming {
+impl PinnedBytes for Incoming {
     fn bytes(&self) -> &[u8] {
         self.bytes()
     }
 }
 
-impl Held for Left {
+impl PinnedBytes for InPlaceResult {
     fn bytes(&self) -> &[u8] {
         self.bytes()
     }
@@ -387,7 +389,7 @@ pub fn take_sections(
 /// Copies data out of shared memory if this process has too many mappings: each kept stretch takes one of the
 /// mappings that the kernel allows.
 #[must_use]
-pub fn kept_within_bounds(sections: Vec<Incoming>) -> Vec<Incoming> {
+pub fn limit_mappings(sections: Vec<Incoming>) -> Vec<Incoming> {
     if !gridrpc_sys::mappings_are_many() {
         return sections;
     }

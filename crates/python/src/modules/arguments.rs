@@ -2,7 +2,7 @@
 
 use gridrpc_client::Dependency;
 use gridrpc_idl::{Kind, Mode, Type};
-use gridrpc_invoke::{Given, SharedPart};
+use gridrpc_invoke::{ArgumentValue, SharedPart};
 use gridrpc_typed::Scalar;
 use gridrpc_wire::DType;
 use pyo3::exceptions::PyTypeError;
@@ -20,7 +20,7 @@ type Shape = (String, bool, Vec<u64>);
 
 pub struct Arguments<'t, 'py> {
     pub target: &'t Target,
-    /// The native grid, to which shared data must belong.
+    /// Native grid of the shared data.
     native: &'t Bound<'py, PyAny>,
     pub views: Vec<ArrayView>,
     pub callbacks: Vec<Py<PyAny>>,
@@ -37,7 +37,10 @@ impl<'t, 'py> Arguments<'t, 'py> {
     }
 
     /// Takes the objects of all parameters, as they are assigned.
-    pub fn take_all(&mut self, objects: &[Option<Bound<'py, PyAny>>]) -> PyResult<Vec<Given>> {
+    pub fn take_all(
+        &mut self,
+        objects: &[Option<Bound<'py, PyAny>>],
+    ) -> PyResult<Vec<ArgumentValue>> {
         let target = self.target;
         let mut given = Vec::with_capacity(objects.len());
         for (index, object) in objects.iter().enumerate() {
@@ -50,9 +53,11 @@ impl<'t, 'py> Arguments<'t, 'py> {
                 None if target.passed.contains(&(index, false)) => {
                     return Err(target.bad(&parameter.name, "is missing"));
                 }
-                None => Given::Absent,
+                None => ArgumentValue::Absent,
                 // As declared in the signature.
-                Some(object) if object.is_none() && target.may_be_left_out(index) => Given::Absent,
+                Some(object) if object.is_none() && target.may_be_left_out(index) => {
+                    ArgumentValue::Absent
+                }
                 Some(object) => self.take(index, object)?,
             });
         }
@@ -102,7 +107,12 @@ impl<'t, 'py> Arguments<'t, 'py> {
     }
 
     /// An array in the memory of this process.
-    fn array(&mut self, index: usize, element: Type, object: &Bound<'_, PyAny>) -> PyResult<Given> {
+    fn array(
+        &mut self,
+        index: usize,
+        element: Type,
+        object: &Bound<'_, PyAny>,
+    ) -> PyResult<ArgumentValue> {
         let parameter = self.target.parameter(index);
         let writable = parameter.mode != Mode::In;
         let fortran = self.target.target.interface().fortran();
@@ -110,10 +120,10 @@ impl<'t, 'py> Arguments<'t, 'py> {
         let view = view.map_err(|problem| self.target.bad(&parameter.name, problem))?;
         let memory = view.memory();
         self.views.push(view);
-        Ok(Given::Array(memory))
+        Ok(ArgumentValue::Array(memory))
     }
 
-    pub fn take(&mut self, index: usize, object: &Bound<'_, PyAny>) -> PyResult<Given> {
+    pub fn take(&mut self, index: usize, object: &Bound<'_, PyAny>) -> PyResult<ArgumentValue> {
         let parameter = self.target.parameter(index);
         let bad = |problem: String| self.target.bad(&parameter.name, problem);
         match &parameter.kind {
@@ -122,7 +132,7 @@ impl<'t, 'py> Arguments<'t, 'py> {
                     return Err(bad(format!("has to be callable, not {}", kind_of(object))));
                 }
                 self.callbacks.push(object.clone().unbind());
-                Ok(Given::Callback)
+                Ok(ArgumentValue::Callback)
             }
             Kind::Scalar(of) => match of {
                 Type::String | Type::Filename => {
@@ -130,9 +140,9 @@ impl<'t, 'py> Arguments<'t, 'py> {
                         .map_err(|_| bad(format!("has to be a string, not {}", kind_of(object))))?;
                     let texts = vec![text];
                     self.check_texts(index, *of, &texts)?;
-                    Ok(Given::Texts(texts))
+                    Ok(ArgumentValue::Texts(texts))
                 }
-                of => scalar(*of, object).map(Given::Scalar).map_err(&bad),
+                of => scalar(*of, object).map(ArgumentValue::Scalar).map_err(&bad),
             },
             Kind::Array { element: of @ (Type::String | Type::Filename), .. } => {
                 if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
@@ -145,11 +155,11 @@ impl<'t, 'py> Arguments<'t, 'py> {
                 let texts = items.iter().map(text).collect::<PyResult<Vec<_>>>();
                 let texts = texts.map_err(|_| bad("has to be a list of strings".into()))?;
                 self.check_texts(index, *of, &texts)?;
-                Ok(Given::Texts(texts))
+                Ok(ArgumentValue::Texts(texts))
             }
             Kind::Array { element, .. } => {
                 if object.is_exact_instance(package::shared(object.py())?) {
-                    return Ok(Given::Shared(self.shared(object)?));
+                    return Ok(ArgumentValue::Shared(self.shared(object)?));
                 }
                 let py = object.py();
                 if !object.is_exact_instance(package::call(py)?)
@@ -170,9 +180,9 @@ impl<'t, 'py> Arguments<'t, 'py> {
                 Ok(result.result().map_or_else(
                     || {
                         self.failed = Some(result.failed());
-                        Given::Absent
+                        ArgumentValue::Absent
                     },
-                    Given::Result,
+                    ArgumentValue::Result,
                 ))
             }
         }

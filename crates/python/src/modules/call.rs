@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gridrpc_client::{Callbacks, Dependency, Request};
 use gridrpc_core::CallOptions;
 use gridrpc_idl::{Kind, Mode, Parameter};
-use gridrpc_invoke::{CallSize, CallbackFrame, Given, Landed, Landing, Lending, size_of_call};
+use gridrpc_invoke::{
+    ArgumentValue, CallSize, CallbackFrame, Landed, Landing, Lending, size_of_call,
+};
 use gridrpc_link::payload::{Incoming, Payload};
 use gridrpc_typed::dtype;
 use gridrpc_wire::{Order, Ranks};
@@ -35,16 +37,16 @@ pub struct Pending {
 }
 
 /// A request, and the state needed for its results.
-pub struct Made {
+pub struct PreparedCall {
     pub request: Request,
     pub pending: Pending,
     /// Hold shared data until the call has been submitted.
     pub leases: Vec<Py<PyAny>>,
 }
 
-impl Made {
+impl PreparedCall {
     /// A call that ends without being made, because one that it needs has failed.
-    fn not_called(target: &Target, failed: Dependency, options: CallOptions) -> Made {
+    fn not_called(target: &Target, failed: Dependency, options: CallOptions) -> PreparedCall {
         let Target { target, .. } = target;
         let request = Request::new(target.function(), Payload::default(), options);
         let request = Request { after: vec![failed], ..request };
@@ -56,7 +58,7 @@ impl Made {
             raised: None,
             is_attached: false,
         };
-        Made { request, pending, leases: Vec::new() }
+        PreparedCall { request, pending, leases: Vec::new() }
     }
 }
 
@@ -71,7 +73,7 @@ pub fn make(
     out: Option<&Bound<'_, PyAny>>,
     options: CallOptions,
     ranks: Option<&Ranks>,
-) -> PyResult<Made> {
+) -> PyResult<PreparedCall> {
     target.refresh(py, grid)?;
     let interface = target.target.interface();
     let mut objects = target.assign(args, kwargs)?;
@@ -80,14 +82,14 @@ pub fn make(
     let given = arguments.take_all(&objects)?;
     let Arguments { views, callbacks, leases, failed, .. } = arguments;
     if let Some(failed) = failed {
-        return Ok(Made::not_called(target, failed, options));
+        return Ok(PreparedCall::not_called(target, failed, options));
     }
     // SAFETY: the views hold the arrays in place, with their lengths; they outlive the landing. Python code that
     // changes an array in transit changes the data that is sent, as for any other call.
     let prepared = unsafe {
         let (grid, target) = (&**grid, &*target.target);
         let much = views.iter().map(ArrayView::len).sum::<usize>() > MUCH;
-        let given = SendGiven(given);
+        let given = SendArguments(given);
         let prepare = move || {
             let given = given;
             gridrpc_invoke::prepare(grid, target, &given.0, Lending::UntilLanded, ranks)
@@ -118,10 +120,10 @@ pub fn make(
         raised,
         is_attached: false,
     };
-    Ok(Made { request, pending, leases })
+    Ok(PreparedCall { request, pending, leases })
 }
 
-/// The size of a call. `native`: the grid to which shared data belongs.
+/// The size of a call. `native`: the grid of the shared data.
 pub fn call_size(
     target: &Target,
     native: &Bound<'_, PyAny>,
@@ -139,10 +141,10 @@ pub fn call_size(
 /// Larger data is copied without the interpreter's lock, bytes.
 const MUCH: usize = 64 << 10;
 
-struct SendGiven(Vec<Given>);
+struct SendArguments(Vec<ArgumentValue>);
 
 // SAFETY: the pointers are to arrays that are held by views.
-unsafe impl Send for SendGiven {}
+unsafe impl Send for SendArguments {}
 
 /// `out=`: one array, several in order, or by name.
 fn assign_out<'py>(

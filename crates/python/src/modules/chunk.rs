@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gridrpc_core::CallOptions;
 use gridrpc_idl::{Kind, Mode, Parameter};
-use gridrpc_invoke::{ChunkBuilder, ChunkLanding, Given, LandedChunk, LandedColumn, Run};
+use gridrpc_invoke::{ArgumentValue, ChunkBuilder, ChunkLanding, LandedChunk, LandedColumn, Run};
 use gridrpc_link::payload::Incoming;
 use gridrpc_typed::dtype;
 use gridrpc_wire::{DType, Order};
@@ -29,7 +29,7 @@ pub struct PendingChunk {
 }
 
 /// A request, the state needed for its results, and its number of items.
-pub struct MadeChunk {
+pub struct PreparedChunk {
     pub request: gridrpc_client::Request,
     pub pending: PendingChunk,
     pub items: usize,
@@ -55,7 +55,7 @@ pub fn make_chunk(
     items: &Bound<'_, PyList>,
     bounds: Bounds,
     options: CallOptions,
-) -> PyResult<Option<MadeChunk>> {
+) -> PyResult<Option<PreparedChunk>> {
     let Some(mut builder) = ChunkBuilder::new(&target.target) else { return Ok(None) };
     let parameters = &target.target.interface().parameters;
     let is_changed = |p: &Parameter| {
@@ -65,11 +65,11 @@ pub fn make_chunk(
     let keeps = parameters.iter().any(is_changed);
     let mut arguments = Arguments::new(target, native);
     let mut views = Vec::new();
-    let mut given: Vec<Given> = Vec::with_capacity(parameters.len());
+    let mut given: Vec<ArgumentValue> = Vec::with_capacity(parameters.len());
     let mut places = Places { target, count: usize::MAX, places: Vec::new() };
     for item in items {
         given.clear();
-        given.resize(parameters.len(), Given::Absent);
+        given.resize(parameters.len(), ArgumentValue::Absent);
         if !take(&mut arguments, &mut places, &item, bounds.single, &mut given) {
             break;
         }
@@ -91,7 +91,7 @@ pub fn make_chunk(
     let made = builder.finish(grid, bounds.limit, options);
     let (request, landing) = made.map_err(|error| errors::prepare(&error))?;
     let pending = PendingChunk { landing, target: Arc::clone(&target.target), _views: views };
-    Ok(Some(MadeChunk { request, pending, items }))
+    Ok(Some(PreparedChunk { request, pending, items }))
 }
 
 /// Parameters for a number of positional arguments: most items have as many as the previous one.
@@ -117,7 +117,7 @@ fn take(
     places: &mut Places<'_>,
     item: &Bound<'_, PyAny>,
     single: bool,
-    given: &mut [Given],
+    given: &mut [ArgumentValue],
 ) -> bool {
     let mut set = |index: usize, object: &Bound<'_, PyAny>| {
         if object.is_none() && arguments.target.may_be_left_out(index) {

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use crate::buffer::Buffer;
 use crate::errors;
 
-pub use call::{Made, Pending, call_size, make};
+pub use call::{Pending, PreparedCall, call_size, make};
 pub use chunk::{Bounds, PendingChunk, make_chunk};
 pub use passed::{Passed, PassedArray, returned_array};
 pub use target::Target;

@@ -38,7 +38,7 @@ impl Passed {
         Some(CallResult { call, owner, array, shape, fortran })
     }
 
-    /// The failed call, on which the other one depends.
+    /// The failed dependency.
     pub fn failed(&self) -> Dependency {
         let (call, owner) = (Arc::clone(&self.call), Arc::clone(&self.owner));
         Dependency { call, array: None, owner }

@@ -1,7 +1,7 @@
 //! Results of functions of modules as Python objects.
 
 use gridrpc_idl::{Kind, Parameter};
-use gridrpc_invoke::{MadeArray, Run};
+use gridrpc_invoke::{NewArray, Run};
 use gridrpc_wire::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -55,7 +55,7 @@ pub fn rows<'py>(
 
 pub fn to_numpy<'py>(
     py: Python<'py>,
-    array: MadeArray,
+    array: NewArray,
     fortran: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let buffer = Buffer::new(array.elements, false);

@@ -12,14 +12,14 @@ use libfuzzer_sys::fuzz_target;
 use rustls_pki_types::CertificateDer;
 
 /// An authority, and the credentials of a server.
-struct Office {
+struct TestAuthority {
     authority: Authority,
     credentials: Credentials,
     list: PathBuf,
 }
 
-fn office() -> &'static Office {
-    static OFFICE: OnceLock<Office> = OnceLock::new();
+fn office() -> &'static TestAuthority {
+    static OFFICE: OnceLock<TestAuthority> = OnceLock::new();
     OFFICE.get_or_init(|| {
         // scripts/fuzz removes it.
         let folder = std::env::temp_dir().join(format!("gridrpc-fuzz-{}", std::process::id()));
@@ -33,7 +33,7 @@ fn office() -> &'static Office {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         fs::set_permissions(&files.key, mode).expect("its owner");
         let credentials = Credentials::read(&files).expect("valid files");
-        Office { authority, credentials, list: folder.join("list.pem") }
+        TestAuthority { authority, credentials, list: folder.join("list.pem") }
     })
 }
 
@@ -67,7 +67,7 @@ fn request(text: &str) {
 }
 
 fn revocations(bytes: &[u8]) {
-    let Office { credentials, list, .. } = office();
+    let TestAuthority { credentials, list, .. } = office();
     fs::write(list, bytes).expect("its owner");
     // Nobody but the authority can sign one.
     Revocations::watch(list, credentials).map(|_| ()).err();

@@ -90,7 +90,7 @@ impl fmt::Display for AuditStatus {
 
 type Reporter = Box<dyn Fn(AuditStatus) + Send + Sync>;
 
-/// The audit log. Dropping it writes what is queued.
+/// The audit log. Dropping it writes queued records.
 #[derive(Debug)]
 pub struct AuditLog {
     shared: Arc<Shared>,

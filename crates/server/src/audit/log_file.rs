@@ -15,7 +15,7 @@ const MODE: u32 = 0o600;
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
-    /// Size at which it is rotated, bytes.
+    /// Rotation size, bytes.
     size: u64,
     /// Number of rotated files.
     keep: u32,

@@ -1,4 +1,4 @@
-//! Audit log: who called what, when, with which outcome; never the data.
+//! Audit log: user, function, time and outcome of calls; never the data.
 //!
 //! [`AuditLog::record`] never waits: a thread writes the records. If it cannot, the server continues, and the log
 //! has the number of missing records once writing works again.

@@ -115,7 +115,7 @@ impl AuditRecord {
     /// Appends it as a line of JSON.
     pub(super) fn append_to(&self, lines: &mut Vec<u8>) {
         let before = lines.len();
-        // A record has only texts and numbers, for which there is no error.
+        // Texts and numbers always serialize.
         if serde_json::to_writer(&mut *lines, self).is_err() {
             lines.truncate(before);
             return;

@@ -34,7 +34,7 @@ impl Drop for Folder {
     }
 }
 
-/// What the log has reported.
+/// Reports of the log.
 #[derive(Clone, Default)]
 struct Reports(Arc<Mutex<Vec<AuditStatus>>>);
 

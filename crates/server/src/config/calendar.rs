@@ -19,15 +19,14 @@ pub struct Period {
     from: u32,
     /// The minute after the last one, counted from midnight; up to `from`: on the next day.
     until: u32,
-    /// The days on which it begins, Monday first.
+    /// Start days, Monday first.
     days: [bool; 7],
     /// Number of workers.
     pub workers: u32,
 }
 
 impl Period {
-    /// Whether it includes this minute of the day, counted from midnight. Hours after midnight belong to the day on
-    /// which the period began.
+    /// Whether it includes this minute of the day, counted from midnight. Hours after midnight belong to the period's first day.
     #[must_use]
     pub fn contains(&self, day: Weekday, minute: u32) -> bool {
         let day = usize::from(day.number_days_from_monday());

@@ -30,7 +30,7 @@ use super::traces_config::TracesConfig;
 
 /// Longest path of a Unix socket, bytes.
 const LONGEST_SOCKET: usize = 107;
-/// Smallest size at which the audit log is rotated, bytes.
+/// Smallest rotation size of the audit log, bytes.
 const LEAST_AUDIT: u64 = 4096;
 const DAY: u64 = 24 * 60 * 60;
 

@@ -63,7 +63,7 @@ pub struct ServerConfig {
     pub modules: BTreeMap<String, CallSettings>,
     /// Modules of Python functions and classes, by name.
     pub python: BTreeMap<String, PythonModule>,
-    /// What everyone may do, unless a user or group has another value.
+    /// Permissions of everyone, unless a user or group has another value.
     pub everyone: Grants,
     /// What users may do, by name.
     pub users: BTreeMap<String, Grants>,
@@ -158,7 +158,7 @@ pub struct WorkersConfig {
 pub struct AuditConfig {
     /// The file.
     pub file: PathBuf,
-    /// Size at which it is rotated, bytes.
+    /// Rotation size, bytes.
     pub size: u64,
     /// Number of rotated files.
     pub keep: u32,

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use gridrpc_agent::{CallEnd, InPlace, KeptCall, LeftCall, Notify, Permit, Target};
+use gridrpc_agent::{AcceptedCall, CallEnd, DetachedEntry, InPlace, Notify, Permit, Target};
 use gridrpc_client::{Call, Grid, Outcome, Request, Watch};
 use gridrpc_core::End;
 use gridrpc_link::payload::{Incoming, Outgoing, Payload};
-use gridrpc_shm::segment::{Left, Lent};
+use gridrpc_shm::segment::{InPlaceResult, PooledSegment};
 use gridrpc_sys::safe_path::UnsafePath;
 use gridrpc_wire::RemoteError;
 
@@ -22,7 +22,7 @@ use crate::detached::record::{DetachedId, Record, StoredFailure};
 use crate::detached::store::{Stage, Store, StoreError};
 use crate::log;
 use crate::offered_function::OfferedFunction;
-use crate::presence::Tie;
+use crate::presence::PresenceKind;
 use crate::roles::Role;
 use crate::shared::Shared;
 
@@ -90,7 +90,7 @@ struct StoredCall {
     record: Record,
 }
 
-impl KeptCall for StoredCall {
+impl DetachedEntry for StoredCall {
     fn id(&self) -> &str {
         &self.text
     }
@@ -102,9 +102,9 @@ impl KeptCall for StoredCall {
         calls.events.notify();
     }
 
-    fn resume(self: Box<Self>, left: LeftCall) {
+    fn resume(self: Box<Self>, left: AcceptedCall) {
         let StoredCall { calls, id, caller, record, .. } = *self;
-        let LeftCall { call, grid, permit, in_place } = left;
+        let AcceptedCall { call, grid, permit, in_place } = left;
         let mut state = calls.lock();
         let token = state.begin(id, &caller.user);
         let running = Some(Running { call: Arc::clone(&call), grid, in_place, permit });
@@ -127,12 +127,12 @@ impl State {
 }
 
 /// A call as its owner sees it.
-pub(super) struct Seen {
+pub(super) struct CallView {
     pub(super) record: Record,
     pub(super) state: &'static str,
 }
 
-/// What became of a call that was to start.
+/// Outcome of starting a call.
 enum Start {
     Running(Running),
     /// A limit of its user is reached for now.
@@ -200,7 +200,7 @@ impl DetachedCalls {
             role: Role::of(&self.shared.config, &record.user, &record.groups),
             owns_server: false,
         });
-        self.shared.presence.enter(&caller.user, Tie::DetachedCall);
+        self.shared.presence.enter(&caller.user, PresenceKind::DetachedCall);
         self.queue(id, Alive { caller, record, target: None, running: None, is_cancelled: false });
     }
 
@@ -235,7 +235,7 @@ impl DetachedCalls {
         sections: &[&[u8]],
     ) -> Result<DetachedId, AddError> {
         let user = &caller.user;
-        self.shared.presence.enter(user, Tie::DetachedCall);
+        self.shared.presence.enter(user, PresenceKind::DetachedCall);
         let bytes = sections.iter().map(|section| section.len() as u64).sum();
         let added = offered(caller, &record)
             .begin_call(bytes, None, None)
@@ -244,7 +244,7 @@ impl DetachedCalls {
                 Ok((target, self.store.add(record.clone(), sections, Stage::Queued)?))
             });
         let (target, id) = added.inspect_err(|_| {
-            self.shared.leave(user, Tie::DetachedCall);
+            self.shared.leave(user, PresenceKind::DetachedCall);
         })?;
         let (caller, target) = (Arc::clone(caller), Some(target));
         self.queue(id, Alive { caller, record, target, running: None, is_cancelled: false });
@@ -266,25 +266,25 @@ impl DetachedCalls {
         record: Record,
         sections: &[&[u8]],
         has_begun: bool,
-    ) -> Result<Box<dyn KeptCall>, StoreError> {
+    ) -> Result<Box<dyn DetachedEntry>, StoreError> {
         let stage = if has_begun && !record.idempotent { Stage::Running } else { Stage::Queued };
         let id = self.store.add(record.clone(), sections, stage)?;
-        self.shared.presence.enter(&caller.user, Tie::DetachedCall);
+        self.shared.presence.enter(&caller.user, PresenceKind::DetachedCall);
         let (calls, caller) = (Arc::clone(self), Arc::clone(caller));
         Ok(Box::new(StoredCall { calls, id, text: id.to_string(), caller, record }))
     }
 
     /// A call of this user; none: there is no such call.
-    pub(super) fn see(&self, user: &str, id: DetachedId) -> io::Result<Option<Seen>> {
+    pub(super) fn see(&self, user: &str, id: DetachedId) -> io::Result<Option<CallView>> {
         if let Some(alive) = self.lock().alive.get(&id) {
             let state = if alive.running.is_some() { "running" } else { "queued" };
             let is_owner = *alive.caller.user == *user;
-            return Ok(is_owner.then(|| Seen { record: alive.record.clone(), state }));
+            return Ok(is_owner.then(|| CallView { record: alive.record.clone(), state }));
         }
         let read = self.store.read(id, 0)?.filter(|(record, _)| record.user == user);
         Ok(read.map(|(record, _)| {
             let state = if record.failure.is_some() { "failed" } else { "done" };
-            Seen { record, state }
+            CallView { record, state }
         }))
     }
 
@@ -502,7 +502,7 @@ impl DetachedCalls {
             Outgoing::Shared { lent, .. } => Some(Arc::clone(lent)),
             _ => None,
         };
-        let lent: Vec<Option<Arc<Lent>>> = payload.parts.iter().map(lies).collect();
+        let lent: Vec<Option<Arc<PooledSegment>>> = payload.parts.iter().map(lies).collect();
         let in_place: InPlace = Box::new(move |parts| in_place(parts, &lent));
         if !record.idempotent {
             self.store.begin(id)?;
@@ -579,7 +579,7 @@ impl DetachedCalls {
         let alive = self.lock().alive.remove(&id);
         // Its permit goes without the lock.
         drop(alive);
-        self.shared.leave(user, Tie::DetachedCall);
+        self.shared.leave(user, PresenceKind::DetachedCall);
         self.ended.notify_all();
     }
 }
@@ -620,8 +620,8 @@ fn failure_of(end: &End, function: &str) -> StoredFailure {
             of(RemoteError::CallLost, format!("had no worker: {loss}"))
         }
         End::RunLimit(limit) => of(RemoteError::LimitReached, format!("was ended: {limit}")),
-        End::TooWide(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
-        End::Unfit(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
+        End::TooManyCores(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
+        End::NoFittingHost(why) => of(RemoteError::LimitReached, format!("could not run: {why}")),
         End::NestedCallLimit(limit) => {
             of(RemoteError::LimitReached, format!("could not run: {limit}"))
         }
@@ -633,11 +633,18 @@ fn failure_of(end: &End, function: &str) -> StoredFailure {
 }
 
 /// Attaches results that were left in the memory of arguments.
-fn in_place(parts: Vec<Incoming>, lent: &[Option<Arc<Lent>>]) -> io::Result<Vec<Incoming>> {
+fn in_place(
+    parts: Vec<Incoming>,
+    lent: &[Option<Arc<PooledSegment>>],
+) -> io::Result<Vec<Incoming>> {
     let find = |part: Incoming| match part {
         Incoming::Argument(index, len) => {
             let lent = lent.get(usize::from(index)).and_then(Option::as_ref);
-            Ok(Incoming::Left(Left::new(lent.ok_or(io::ErrorKind::InvalidInput)?, 0, len)?))
+            Ok(Incoming::Left(InPlaceResult::new(
+                lent.ok_or(io::ErrorKind::InvalidInput)?,
+                0,
+                len,
+            )?))
         }
         other => Ok(other),
     };

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use gridrpc_agent::{CallToKeep, KeptCall, RequestError, RequestSections};
+use gridrpc_agent::{DetachRequest, DetachedEntry, RequestError, RequestSections};
 use gridrpc_wire::{Order, RemoteError};
 use serde_json::{Value, json};
 
 use crate::answers::{answered, failure, from_denied};
 use crate::caller::Caller;
 use crate::catalogue::Code;
-use crate::detached::calls::{AddError, DetachedCalls, Seen};
+use crate::detached::calls::{AddError, CallView, DetachedCalls};
 use crate::detached::record::{DetachedId, Record};
 use crate::detached::store::StoreError;
 
@@ -85,7 +85,7 @@ impl DetachedCalls {
                 let mut ids = self.unfinished(user);
                 ids.extend(self.store.ended());
                 let own = ids.into_iter().filter_map(|id| Some((id, self.see(user, id).ok()??)));
-                let mut own: Vec<(DetachedId, Seen)> = own.collect();
+                let mut own: Vec<(DetachedId, CallView)> = own.collect();
                 own.sort_by_key(|(id, seen)| (seen.record.submitted, *id));
                 own.dedup_by_key(|(id, _)| *id);
                 let all = own.iter().map(|(id, seen)| described(*id, seen)).collect();
@@ -95,7 +95,7 @@ impl DetachedCalls {
     }
 
     /// A call of the user. Calls of others are not there, as far as the user can see.
-    fn find(&self, caller: &Caller, id: &str) -> Result<(DetachedId, Seen), RequestError> {
+    fn find(&self, caller: &Caller, id: &str) -> Result<(DetachedId, CallView), RequestError> {
         let not_found = || {
             let shown: String = id.chars().take(64).collect();
             let user = &caller.user;
@@ -128,12 +128,12 @@ impl DetachedCalls {
     }
 
     /// Keeps a call that its client has made already.
-    pub(crate) fn keep_call(
+    pub(crate) fn store_call(
         self: &Arc<Self>,
         caller: &Arc<Caller>,
-        call: &CallToKeep<'_>,
-    ) -> Result<Box<dyn KeptCall>, RequestError> {
-        let CallToKeep { function, sections, order, idempotent, has_begun } = call;
+        call: &DetachRequest<'_>,
+    ) -> Result<Box<dyn DetachedEntry>, RequestError> {
+        let DetachRequest { function, sections, order, idempotent, has_begun } = call;
         let (module, _) = caller.module_of(function).map_err(from_denied)?;
         let hash = if let Code::Library { hash, .. } = &module.code { hash } else { "" };
         // One that has begun may have changed arguments, unless its function is declared idempotent.
@@ -217,7 +217,7 @@ fn unreadable(id: DetachedId, why: &str) -> RequestError {
     failure("OSError", &format!("the detached call `{id}` cannot be read: {why}"))
 }
 
-fn described(id: DetachedId, seen: &Seen) -> Value {
+fn described(id: DetachedId, seen: &CallView) -> Value {
     let Record { function, hash, idempotent, submitted, .. } = &seen.record;
     json!({
         "id": id.to_string(), "function": function, "hash": hash, "idempotent": idempotent,

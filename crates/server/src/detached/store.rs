@@ -152,7 +152,7 @@ impl Store {
                 }
             }
         }
-        // In the order in which they were detached.
+        // In the order of detaching.
         unfinished.sort_unstable();
         let unfinished = unfinished.into_iter().map(|(_, id, stage)| (id, stage)).collect();
         let store = Store {
@@ -255,7 +255,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads what is known of a call that has ended: the header and its first sections. `None`: there is none.
+    /// Reads the stored parts of an ended call: the header and its first sections. `None`: there is none.
     pub(crate) fn read(
         &self,
         id: DetachedId,

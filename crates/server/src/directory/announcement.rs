@@ -56,7 +56,7 @@ pub struct AnnouncedModule {
 
 /// What a directory answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Announced {
+pub struct DirectoryReply {
     /// Hashes of interfaces that the directory does not have.
     pub missing: Vec<String>,
 }

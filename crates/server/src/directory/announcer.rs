@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::{Cores, DirectoryConfig};
-use crate::directory::announcement::{Announced, AnnouncedModule, Announcement};
+use crate::directory::announcement::{AnnouncedModule, Announcement, DirectoryReply};
 use crate::log;
 use crate::roles::Role;
 use crate::shared::Shared;
@@ -157,7 +157,7 @@ async fn announce(client: &HttpClient, state: &State, is_leaving: bool) -> Resul
     post(client, &announcement).await.map(|_| ())
 }
 
-async fn post(client: &HttpClient, announcement: &Announcement) -> Result<Announced, String> {
+async fn post(client: &HttpClient, announcement: &Announcement) -> Result<DirectoryReply, String> {
     // It fails only for maps whose keys are not texts.
     let body = serde_json::to_vec(announcement).unwrap_or_default();
     let request = client.post("application/json", body.into());

@@ -3,5 +3,5 @@
 mod announcement;
 mod announcer;
 
-pub use announcement::{Announced, AnnouncedModule, Announcement};
+pub use announcement::{AnnouncedModule, Announcement, DirectoryReply};
 pub(crate) use announcer::Announcer;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gridrpc_sys::lock;
 
-use crate::presence::Tie;
+use crate::presence::PresenceKind;
 use crate::shared::Shared;
 
 /// How long a user stays a client after its last request.
@@ -42,7 +42,7 @@ impl HttpClients {
     pub(super) fn begin(&self, user: &Arc<str>) -> HttpCall<'_> {
         let mut users = lock(&self.users);
         let recent = users.entry(Arc::clone(user)).or_insert_with(|| {
-            self.shared.presence.enter(user, Tie::Http);
+            self.shared.presence.enter(user, PresenceKind::Http);
             Recent { calls: 0, last: Instant::now() }
         });
         recent.calls += 1;
@@ -54,7 +54,7 @@ impl HttpClients {
         lock(&self.users).retain(|user, recent| {
             let stays = recent.calls > 0 || recent.last.elapsed() < STAY;
             if !stays {
-                self.shared.leave(user, Tie::Http);
+                self.shared.leave(user, PresenceKind::Http);
             }
             stays
         });

@@ -84,7 +84,7 @@ impl HttpServer {
         self.port
     }
 
-    /// What has to be removed again and again.
+    /// State with regular clean-up.
     pub(crate) fn cleaner(&self) -> impl Fn() + Send + 'static {
         let functions = Arc::clone(&self.functions);
         move || functions.remove_idle()

@@ -25,7 +25,7 @@ impl CpuWindow {
         }
     }
 
-    /// Adds what was used in an hour before a restart.
+    /// Adds the use in an hour before a restart.
     pub(super) fn restore(&mut self, hour: u64, cpu: Duration) {
         let at = self.hours.partition_point(|(other, _)| *other < hour);
         match self.hours.get_mut(at) {

@@ -28,7 +28,7 @@ pub struct LimitReached {
     pub limit: &'static str,
     /// The value that exceeds the limit, or has reached it.
     pub value: f64,
-    /// What is allowed.
+    /// The limit.
     pub allowed: f64,
     /// The calls of the user.
     pub queue: QueueState,

@@ -45,7 +45,7 @@ pub struct CpuUsage {
 struct Usage {
     queue: QueueState,
     bucket: TokenBucket,
-    /// The rate with which the bucket was last refilled.
+    /// Rate of the last refill.
     rate: f64,
     cpu: CpuWindow,
     /// Time of the last end of a call.

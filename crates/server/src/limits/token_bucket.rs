@@ -9,7 +9,7 @@ const LONGEST: f64 = 1e9;
 #[derive(Clone, Debug)]
 pub(super) struct TokenBucket {
     tokens: f64,
-    /// The time up to which it was refilled.
+    /// Time of the last refill.
     filled: Duration,
 }
 

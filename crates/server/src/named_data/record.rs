@@ -73,7 +73,7 @@ pub(crate) struct NamedRecord {
 }
 
 impl DataShape {
-    /// What is wrong with it, if anything.
+    /// Its problem, if any.
     pub(crate) fn problem(&self) -> Option<String> {
         let Some(dtype) = &self.dtype else {
             return (!self.dims.is_empty()).then(|| "bytes have no dimensions".to_owned());
@@ -110,7 +110,7 @@ impl DataShape {
     }
 }
 
-/// What is wrong with a name, if anything.
+/// The problem of a name, if any.
 pub(crate) fn problem_of_name(name: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let is_valid = name.len() <= MAX_NAME
@@ -126,7 +126,7 @@ pub(crate) fn problem_of_name(name: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with a list of readers, if anything.
+/// The problem of a list of readers, if any.
 pub(crate) fn problem_of_readers(readers: &[String]) -> Option<String> {
     if readers.len() > MAX_READERS {
         return Some(format!("shared data has at most {MAX_READERS} readers"));

@@ -311,7 +311,7 @@ impl NamedStore {
         Ok(true)
     }
 
-    /// Removes what is too old, and uploads that do not proceed. Returns the data that it has removed.
+    /// Removes expired data, and stalled uploads. Returns the data that it has removed.
     pub(crate) fn expire(&self, now: SystemTime) -> Vec<NamedRecord> {
         let mut state = self.lock();
         state.uploads.retain(|_, upload| upload.touched.elapsed() < PAUSE);

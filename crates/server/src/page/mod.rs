@@ -1,4 +1,4 @@
-//! The live page of a server, and what it shares with the page of `gridrpc top --web`.
+//! The live page of a server, and parts shared with the page of `gridrpc top --web`.
 
 /// Content type of scripts.
 pub const JAVASCRIPT: &str = "text/javascript; charset=utf-8";

@@ -20,7 +20,7 @@ pub(crate) struct CallSpan {
     parent: Option<[u8; 8]>,
     /// Ids of the span and its children.
     ids: [[u8; 8]; 3],
-    /// Time at which the call began, by the monotonic clock, ns.
+    /// Start of the call, by the monotonic clock, ns.
     began: u64,
 }
 

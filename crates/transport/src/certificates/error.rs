@@ -46,7 +46,7 @@ pub enum CredentialsError {
     NotPem {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A file contains nothing of the expected kind.
@@ -71,7 +71,7 @@ pub enum CredentialsError {
     Unusable {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The private key is not the one of the certificate.
@@ -124,7 +124,7 @@ pub enum RevocationsError {
     Malformed {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// None of the trusted authorities has issued it.

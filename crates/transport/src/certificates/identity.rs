@@ -29,7 +29,7 @@ pub enum IdentityError {
     /// It is not a certificate.
     #[error("the certificate cannot be decoded: {reason}")]
     Malformed {
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The subject has no common name, or several.

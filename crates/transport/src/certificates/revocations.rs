@@ -20,14 +20,14 @@ use super::{Credentials, Identity, RevocationsError};
 
 /// The revoked certificates of one or more authorities. Clones share their state.
 #[derive(Clone)]
-pub struct Revocations(Option<Arc<Watched>>);
+pub struct Revocations(Option<Arc<RevocationWatch>>);
 
 /// Shortest time between two checks whether the file has changed.
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Largest size of a file.
 const LIMIT: u64 = 64 << 20;
 
-struct Watched {
+struct RevocationWatch {
     file: PathBuf,
     /// Certificates of the authorities that may revoke.
     issuers: Vec<CertificateDer<'static>>,
@@ -76,7 +76,7 @@ impl Revocations {
             error: None,
         };
         let (file, state) = (file.to_owned(), Mutex::new(state));
-        Ok(Revocations(Some(Arc::new(Watched { file, issuers, roots, state }))))
+        Ok(Revocations(Some(Arc::new(RevocationWatch { file, issuers, roots, state }))))
     }
 
     /// Checks at once whether the file has changed.
@@ -121,7 +121,7 @@ impl Revocations {
     }
 }
 
-impl Watched {
+impl RevocationWatch {
     fn with_current<T>(&self, use_state: impl FnOnce(&RevocationState) -> T) -> T {
         let mut state = lock(&self.state);
         if state.checked.elapsed() >= INTERVAL {

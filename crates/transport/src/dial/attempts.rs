@@ -24,11 +24,11 @@ use crate::{Tcp, Tls, Transport};
 
 /// Every address that was tried, and its result.
 #[derive(Debug)]
-pub struct Attempts(pub Vec<Tried>);
+pub struct Attempts(pub Vec<DialFailure>);
 
 /// An address that was tried.
 #[derive(Debug)]
-pub struct Tried {
+pub struct DialFailure {
     /// The name in the ticket, `host:port`.
     pub name: String,
     /// The resolved address, if any.
@@ -66,7 +66,7 @@ pub enum Failure {
 impl fmt::Display for Attempts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the client cannot be reached from this host")?;
-        for Tried { name, address, failure } in &self.0 {
+        for DialFailure { name, address, failure } in &self.0 {
             match address {
                 Some(address) if address.to_string() != *name => {
                     write!(f, "\n  {name} ({address}): {failure}")?;
@@ -104,7 +104,7 @@ pub(super) struct Dialling {
     /// Addresses to try, in the order of the names.
     waiting: BTreeMap<(usize, usize), SocketAddr>,
     attempts: Vec<Attempt>,
-    tried: Vec<Tried>,
+    tried: Vec<DialFailure>,
     /// Start of the next attempt.
     next: Instant,
 }
@@ -212,7 +212,7 @@ impl Dialling {
     }
 
     fn note(&mut self, name: String, address: Option<SocketAddr>, failure: Failure) {
-        self.tried.push(Tried { name, address, failure });
+        self.tried.push(DialFailure { name, address, failure });
     }
 
     fn is_over(&self) -> bool {
@@ -236,7 +236,7 @@ impl Dialling {
     /// The results of all addresses, in arbitrary order.
     pub(super) fn give_up(mut self) -> Attempts {
         for one in std::mem::take(&mut self.attempts) {
-            let silent = matches!(one.line, Line::Connecting(_));
+            let silent = matches!(one.line, DialledStream::Connecting(_));
             let failure = if silent { Failure::Silent } else { Failure::Mute };
             self.note(one.name, Some(one.address), failure);
         }
@@ -254,10 +254,10 @@ impl Dialling {
 pub(super) struct Attempt {
     pub(super) name: String,
     pub(super) address: SocketAddr,
-    pub(super) line: Line,
+    pub(super) line: DialledStream,
 }
 
-pub(super) enum Line {
+pub(super) enum DialledStream {
     Connecting(TcpStream),
     Encrypted(Arc<Tls>),
     Plain(Tcp),
@@ -275,29 +275,29 @@ impl Attempt {
             Ok(()) | Err(Errno::EINPROGRESS) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let line = Line::Connecting(TcpStream::from(socket));
+        let line = DialledStream::Connecting(TcpStream::from(socket));
         Ok(Attempt { name: name.to_owned(), address, line })
     }
 
     fn socket(&self) -> BorrowedFd<'_> {
         match &self.line {
-            Line::Connecting(stream) => stream.as_fd(),
-            Line::Encrypted(tls) => tls.socket(),
-            Line::Plain(tcp) => tcp.socket(),
-            Line::Moving => unreachable!("a line moves only within `advance`"),
+            DialledStream::Connecting(stream) => stream.as_fd(),
+            DialledStream::Encrypted(tls) => tls.socket(),
+            DialledStream::Plain(tcp) => tcp.socket(),
+            DialledStream::Moving => unreachable!("a line moves only within `advance`"),
         }
     }
 
     fn awaits(&self) -> PollFlags {
         match &self.line {
-            Line::Connecting(_) => PollFlags::POLLOUT,
+            DialledStream::Connecting(_) => PollFlags::POLLOUT,
             _ => PollFlags::POLLIN,
         }
     }
 
     /// Continues without blocking. `Ok(true)`: it has reached the other end.
     fn advance(&mut self, encryption: Option<&Encryption>) -> Result<bool, Failure> {
-        if let Line::Connecting(stream) = &self.line {
+        if let DialledStream::Connecting(stream) = &self.line {
             if let Some(error) = stream.take_error().map_err(Failure::Unconnected)? {
                 return Err(Failure::Unconnected(error));
             }
@@ -306,20 +306,22 @@ impl Attempt {
                 Err(error) => return Err(Failure::Unconnected(error)),
                 Ok(_) => {}
             }
-            if let Line::Connecting(stream) = std::mem::replace(&mut self.line, Line::Moving) {
+            if let DialledStream::Connecting(stream) =
+                std::mem::replace(&mut self.line, DialledStream::Moving)
+            {
                 let socket = OwnedFd::from(stream);
                 self.line = match encryption {
-                    None => Line::Plain(Tcp(socket)),
+                    None => DialledStream::Plain(Tcp(socket)),
                     Some(Encryption { config, name }) => {
                         let tls = Tls::connect_with(socket, Arc::clone(config), name.clone());
                         let tls = tls.map_err(Failure::Unconnected)?;
-                        Line::Encrypted(Arc::new(tls))
+                        DialledStream::Encrypted(Arc::new(tls))
                     }
                 };
             }
         }
         match &self.line {
-            Line::Encrypted(tls) => tls.advance().map_err(Failure::Stranger),
+            DialledStream::Encrypted(tls) => tls.advance().map_err(Failure::Stranger),
             _ => Ok(true),
         }
     }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
-use super::attempts::{Attempt, Attempts, Dialling, Encryption, Line, Tried};
+use super::attempts::{Attempt, Attempts, DialFailure, DialledStream, Dialling, Encryption};
 use crate::keys::no_name;
 use crate::{AgentKeys, KeysError, Ticket, Transport, set_blocking};
 
 /// A connection to a client.
 #[derive(Debug)]
-pub struct Dialled {
+pub struct ClientConnection {
     /// The connection. The secret has been sent; the client's first message shows whether it was accepted.
     pub transport: Arc<dyn Transport>,
     /// Address of the client.
@@ -21,7 +21,7 @@ pub struct Dialled {
     /// The matching address of the ticket.
     pub name: String,
     /// Other addresses, and their results until then.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<DialFailure>,
 }
 
 /// Reason why a client cannot be reached.
@@ -42,7 +42,11 @@ pub enum DialError {
 ///
 /// # Errors
 /// When no address has answered as the client in time.
-pub fn dial(ticket: &Ticket, timeout: Duration, blocking: bool) -> Result<Dialled, DialError> {
+pub fn dial(
+    ticket: &Ticket,
+    timeout: Duration,
+    blocking: bool,
+) -> Result<ClientConnection, DialError> {
     let keys = ticket.keys.as_ref().map(AgentKeys::new).transpose()?;
     let encryption = keys.map(|keys| Encryption { config: keys.config(), name: no_name() });
     let until = Instant::now() + timeout;
@@ -52,19 +56,21 @@ pub fn dial(ticket: &Ticket, timeout: Duration, blocking: bool) -> Result<Dialle
     };
     let Attempt { name, address, line } = winner;
     let transport: Arc<dyn Transport> = match line {
-        Line::Encrypted(tls) => {
+        DialledStream::Encrypted(tls) => {
             show(&*tls, ticket)?;
             tls.set_blocking(blocking)?;
             tls
         }
-        Line::Plain(tcp) => {
+        DialledStream::Plain(tcp) => {
             show(&tcp, ticket)?;
             set_blocking(tcp.socket(), blocking)?;
             Arc::new(tcp)
         }
-        Line::Connecting(_) | Line::Moving => unreachable!("it has reached the client"),
+        DialledStream::Connecting(_) | DialledStream::Moving => {
+            unreachable!("it has reached the client")
+        }
     };
-    Ok(Dialled { transport, address, name, tried: dialling.give_up().0 })
+    Ok(ClientConnection { transport, address, name, tried: dialling.give_up().0 })
 }
 
 fn show(transport: &dyn Transport, ticket: &Ticket) -> io::Result<()> {

@@ -5,6 +5,6 @@ mod attempts;
 mod client;
 mod server;
 
-pub use attempts::{Attempts, Failure, Tried};
-pub use client::{DialError, Dialled, dial};
+pub use attempts::{Attempts, DialFailure, Failure};
+pub use client::{ClientConnection, DialError, dial};
 pub use server::{DialStage, ServerDialError, ServerFailure, dial_server};

@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use thiserror::Error as ThisError;
 
-use super::attempts::{Dialling, Encryption, Failure, Line, Tried};
+use super::attempts::{DialFailure, DialledStream, Dialling, Encryption, Failure};
 use crate::addresses::with_port;
 use crate::certificates::{UserKeys, Utc, system};
 use crate::listener::ADMITTED;
@@ -28,7 +28,7 @@ pub struct ServerDialError {
     pub failure: ServerFailure,
 }
 
-/// What happened when a server was dialled.
+/// Outcome of dialling a server.
 #[derive(Debug, ThisError)]
 pub enum ServerFailure {
     /// The host has no address, or is not a name.
@@ -51,7 +51,7 @@ pub enum ServerFailure {
     Timeout {
         /// The time limit.
         after: Duration,
-        /// What the server has not answered.
+        /// The unanswered request.
         stage: DialStage,
     },
     /// The port does not use TLS.
@@ -88,7 +88,7 @@ pub enum ServerFailure {
     /// The server's certificate is not valid for another reason.
     #[error("the server's certificate is not valid: {error}")]
     BadServerCertificate {
-        /// What is wrong.
+        /// The problem.
         error: CertificateError,
     },
     /// The server does not trust the authority of the user's certificate.
@@ -125,7 +125,7 @@ pub enum ServerFailure {
     /// The TLS protocol was violated.
     #[error("the TLS handshake failed: {error}")]
     Tls {
-        /// What is wrong.
+        /// The problem.
         error: Error,
     },
     /// The system refuses something that is needed to connect.
@@ -136,7 +136,7 @@ pub enum ServerFailure {
     },
 }
 
-/// What a server has not answered in time.
+/// Request without an answer in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialStage {
     /// The name servers, about the address of the host.
@@ -253,12 +253,12 @@ fn connect(
     let mut dialling = Dialling::begin(&names, Some(encryption), until)?;
     let Some(winner) = dialling.run()? else {
         // Of several addresses, the one that got furthest tells most.
-        let failures = dialling.give_up().0.into_iter().map(|Tried { failure, .. }| failure);
+        let failures = dialling.give_up().0.into_iter().map(|DialFailure { failure, .. }| failure);
         let furthest = failures.max_by_key(progress);
         return Err(furthest.map_or(timeout(DialStage::Resolving), ServerFailure::of));
     };
     match winner.line {
-        Line::Encrypted(tls) => Ok(tls),
+        DialledStream::Encrypted(tls) => Ok(tls),
         _ => Err(ServerFailure::NotTls),
     }
 }

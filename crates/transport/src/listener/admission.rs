@@ -1,4 +1,4 @@
-//! What the connections at a listener have to present.
+//! Credentials that a listener requires of connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::error::HandshakeError;
 use crate::Keys;
 use crate::certificates::ServerKeys;
 
-/// What a connection has to present.
+/// Credentials of a connection.
 pub enum Admission {
     /// A secret of an invited agent, which is accepted once.
     Secret {

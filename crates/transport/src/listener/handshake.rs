@@ -13,7 +13,7 @@ use crate::{SECRET, Tcp, Tls, Transport};
 
 /// A new connection.
 pub(super) struct Handshake {
-    line: Line,
+    line: AcceptedStream,
     /// Whether it has to present a secret, and not a certificate.
     needs_secret: bool,
     pub(super) from: SocketAddr,
@@ -25,12 +25,12 @@ pub(super) struct Handshake {
     pub(super) silent: bool,
 }
 
-enum Line {
+enum AcceptedStream {
     Plain(Tcp),
     Encrypted(Arc<Tls>),
 }
 
-/// Result of reading what has arrived.
+/// Result of a read.
 pub(super) enum HandshakeState {
     /// More has to arrive.
     Pending,
@@ -55,8 +55,8 @@ impl Handshake {
             Admission::Certificate { keys, .. } => Some(keys.config()),
         };
         let line = match config {
-            None => Line::Plain(Tcp(socket)),
-            Some(config) => Line::Encrypted(Arc::new(Tls::accept_with(socket, config)?)),
+            None => AcceptedStream::Plain(Tcp(socket)),
+            Some(config) => AcceptedStream::Encrypted(Arc::new(Tls::accept_with(socket, config)?)),
         };
         let needs_secret = matches!(admission, Admission::Secret { .. });
         // A dual-stack listener reports IPv4 addresses as IPv6.
@@ -67,8 +67,8 @@ impl Handshake {
 
     fn transport(&self) -> &dyn Transport {
         match &self.line {
-            Line::Plain(tcp) => tcp,
-            Line::Encrypted(tls) => &**tls,
+            AcceptedStream::Plain(tcp) => tcp,
+            AcceptedStream::Encrypted(tls) => &**tls,
         }
     }
 
@@ -76,10 +76,10 @@ impl Handshake {
         self.transport().socket()
     }
 
-    /// Reads what has arrived, no more than the secret, without blocking.
+    /// Reads available bytes, no more than the secret, without blocking.
     pub(super) fn advance(&mut self) -> HandshakeState {
         self.silent = false;
-        if let Line::Encrypted(tls) = &self.line {
+        if let AcceptedStream::Encrypted(tls) = &self.line {
             match tls.advance() {
                 Ok(true) => {}
                 Ok(false) => return HandshakeState::Pending,
@@ -114,7 +114,7 @@ impl Handshake {
 
     /// Learns who the user is, and answers that the certificate has been accepted.
     fn identify(&self) -> HandshakeState {
-        let Line::Encrypted(tls) = &self.line else {
+        let AcceptedStream::Encrypted(tls) = &self.line else {
             return HandshakeState::Refused(HandshakeError::NoCertificate);
         };
         let Some(certificate) = tls.peer_certificate() else {
@@ -135,8 +135,8 @@ impl Handshake {
     /// Its connection, once it is known who has dialled.
     pub(super) fn admitted(self, identity: Option<Identity>) -> Admitted {
         let transport: Arc<dyn Transport> = match self.line {
-            Line::Plain(tcp) => Arc::new(tcp),
-            Line::Encrypted(tls) => tls,
+            AcceptedStream::Plain(tcp) => Arc::new(tcp),
+            AcceptedStream::Encrypted(tls) => tls,
         };
         Admitted { agent: 0, identity, transport, from: self.from }
     }
@@ -156,6 +156,6 @@ pub struct Admitted {
     /// The connection, which is non-blocking. Data may be buffered already ([`Transport::has_more`]) although the
     /// socket is not readable.
     pub transport: Arc<dyn Transport>,
-    /// Address from which it dialled.
+    /// The peer's address.
     pub from: SocketAddr,
 }

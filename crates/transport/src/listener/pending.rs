@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::handshake::Handshake;
 
-/// What decides which connection is dropped when there are too many.
+/// Criterion for dropping a connection when there are too many.
 pub(super) trait PendingConnection {
     fn address(&self) -> IpAddr;
     /// Whether it has sent nothing at all.

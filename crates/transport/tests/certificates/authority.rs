@@ -69,7 +69,7 @@ pub struct Authority {
 }
 
 /// A certificate to be made.
-pub struct Wanted<'a> {
+pub struct CertificateRequest<'a> {
     pub user: &'a str,
     pub group: Option<&'a str>,
     pub hosts: &'a [&'a str],
@@ -78,10 +78,10 @@ pub struct Wanted<'a> {
     pub valid: (i64, i64),
 }
 
-pub const USER: Wanted<'static> =
-    Wanted { user: "ann", group: None, hosts: &[], serial: 1, valid: (-DAY, DAY) };
-pub const SERVER: Wanted<'static> =
-    Wanted { user: "server", group: None, hosts: &["localhost", "127.0.0.1"], ..USER };
+pub const USER: CertificateRequest<'static> =
+    CertificateRequest { user: "ann", group: None, hosts: &[], serial: 1, valid: (-DAY, DAY) };
+pub const SERVER: CertificateRequest<'static> =
+    CertificateRequest { user: "server", group: None, hosts: &["localhost", "127.0.0.1"], ..USER };
 
 impl Authority {
     pub fn new(name: &str) -> Authority {
@@ -101,12 +101,12 @@ impl Authority {
     }
 
     /// Certificate and key, PEM.
-    pub fn issue(&self, wanted: &Wanted) -> (String, String) {
+    pub fn issue(&self, wanted: &CertificateRequest) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         (self.certify(wanted, &key), key.serialize_pem())
     }
 
-    pub fn certify(&self, wanted: &Wanted, key: &KeyPair) -> String {
+    pub fn certify(&self, wanted: &CertificateRequest, key: &KeyPair) -> String {
         let hosts: Vec<String> = wanted.hosts.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(hosts).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -124,7 +124,7 @@ impl Authority {
     }
 
     /// Writes the files of new credentials, which trust `trusted`.
-    pub fn write(&self, wanted: &Wanted, trusted: &Authority) -> Folder {
+    pub fn write(&self, wanted: &CertificateRequest, trusted: &Authority) -> Folder {
         let folder = Folder::new();
         let (certificate, key) = self.issue(wanted);
         write(&folder.files().certificate, &certificate, 0o644);
@@ -133,11 +133,11 @@ impl Authority {
         folder
     }
 
-    pub fn credentials(&self, wanted: &Wanted, trusted: &Authority) -> Credentials {
+    pub fn credentials(&self, wanted: &CertificateRequest, trusted: &Authority) -> Credentials {
         Credentials::read(&self.write(wanted, trusted).files()).unwrap()
     }
 
-    pub fn user(&self, wanted: &Wanted) -> UserKeys {
+    pub fn user(&self, wanted: &CertificateRequest) -> UserKeys {
         UserKeys::new(&self.credentials(wanted, self)).unwrap()
     }
 
@@ -170,7 +170,7 @@ fn authority_params(name: &str) -> CertificateParams {
     params
 }
 
-/// A listener with certificates, and what it reports.
+/// A listener with certificates, and its reports.
 pub struct Server {
     pub listener: Listener,
     pub admitted: Receiver<Admitted>,

@@ -1,4 +1,4 @@
-//! Credentials in files: kinds of keys, and what is wrong with them.
+//! Credentials in files: kinds of keys, and their problems.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use gridrpc_transport::certificates::{Credentials, CredentialsError, Revocations, UserKeys};
 use rcgen::KeyPair;
 
-use crate::authority::{Authority, DAY, Folder, SERVER, Server, USER, Wanted, write};
+use crate::authority::{Authority, CertificateRequest, DAY, Folder, SERVER, Server, USER, write};
 
 fn folder() -> Folder {
     let authority = Authority::new("authority");
@@ -92,12 +92,14 @@ fn contents_that_are_not_what_they_should_be_are_named() {
 #[test]
 fn certificates_outside_their_validity_say_what_the_clock_says() {
     let authority = Authority::new("authority");
-    let old = authority.write(&Wanted { valid: (-9 * DAY, -2 * DAY), ..USER }, &authority);
+    let old =
+        authority.write(&CertificateRequest { valid: (-9 * DAY, -2 * DAY), ..USER }, &authority);
     let CredentialsError::Expired { until, now, .. } = error(&old) else { panic!() };
     assert!(until < now && now <= SystemTime::now());
     let text = error(&old).to_string();
     assert!(text.contains("the clock of this host says 20"), "{text}");
-    let new = authority.write(&Wanted { valid: (2 * DAY, 9 * DAY), ..USER }, &authority);
+    let new =
+        authority.write(&CertificateRequest { valid: (2 * DAY, 9 * DAY), ..USER }, &authority);
     assert!(matches!(error(&new), CredentialsError::NotYetValid { .. }));
 }
 

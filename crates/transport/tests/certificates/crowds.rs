@@ -47,7 +47,7 @@ const HELLO: [u8; 11] = [22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3];
 
 /// How an attacker continues.
 #[derive(Clone, Copy)]
-enum Attack {
+enum StalledClient {
     /// Sends nothing.
     Silent,
     /// Sends the beginning of a handshake, and no more.
@@ -56,19 +56,19 @@ enum Attack {
     Slow,
 }
 
-impl Attack {
+impl StalledClient {
     fn begin(self, stream: &mut TcpStream) {
         let bytes = match self {
-            Attack::Silent => &[][..],
-            Attack::Partial => &HELLO,
-            Attack::Slow => &HELLO[..1],
+            StalledClient::Silent => &[][..],
+            StalledClient::Partial => &HELLO,
+            StalledClient::Slow => &HELLO[..1],
         };
         let _ = stream.write_all(bytes);
     }
 
     /// Sends the next byte on each connection. `round`: the number of bytes that were sent before.
     fn resume(self, open: &mut [TcpStream], round: usize) {
-        if matches!(self, Attack::Slow) {
+        if matches!(self, StalledClient::Slow) {
             let byte = HELLO.get(round).copied().unwrap_or(0);
             // Those that the server has closed are of no interest.
             open.iter_mut().for_each(|stream| drop(stream.write_all(&[byte])));
@@ -84,7 +84,7 @@ fn users_connect_while_thousands_of_connections_stall() {
     let ann = authority.user(&USER);
     let most = raise_descriptor_limit();
     let (end, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let attackers: Vec<_> = [Attack::Silent, Attack::Partial, Attack::Slow]
+    let attackers: Vec<_> = [StalledClient::Silent, StalledClient::Partial, StalledClient::Slow]
         .into_iter()
         .zip([2, 3, 4])
         .map(|(attack, host)| {

@@ -15,14 +15,15 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::authority::{
-    Authority, DAY, Folder, LONG, SERVER, SOON, Server, USER, Wanted, closed_port, write,
+    Authority, CertificateRequest, DAY, Folder, LONG, SERVER, SOON, Server, USER, closed_port,
+    write,
 };
 
 #[test]
 fn a_user_connects_and_the_server_knows_who_it_is() {
     let authority = Authority::new("authority");
     let server = Server::new(&authority);
-    let ann = authority.user(&Wanted { group: Some("chemistry"), serial: 200, ..USER });
+    let ann = authority.user(&CertificateRequest { group: Some("chemistry"), serial: 200, ..USER });
     for host in ["localhost", "127.0.0.1"] {
         let connection = dial_server(host, server.listener.port(), &ann, LONG).unwrap();
         let admitted = server.admitted.recv_timeout(SOON).unwrap();
@@ -71,7 +72,8 @@ fn users_learn_why_the_server_refuses_their_certificate() {
     assert!(matches!(server.refusal(), HandshakeError::BadCertificate(_)));
     // A certificate that names no user.
     for user in ["", "line\nbreak"] {
-        let keys = UserKeys::new(&authority.credentials(&Wanted { user, ..USER }, &authority));
+        let keys =
+            UserKeys::new(&authority.credentials(&CertificateRequest { user, ..USER }, &authority));
         let error = server.dial(&keys.unwrap()).unwrap_err();
         assert!(matches!(error.failure, ServerFailure::Closed), "{error}");
         assert!(matches!(server.refusal(), HandshakeError::NoIdentity(_)));
@@ -84,7 +86,8 @@ fn users_learn_why_the_server_refuses_their_certificate() {
 fn a_certificate_that_expires_while_the_user_runs_is_refused() {
     let authority = Authority::new("authority");
     let server = Server::new(&authority);
-    let credentials = authority.credentials(&Wanted { valid: (-DAY, 3), ..USER }, &authority);
+    let credentials =
+        authority.credentials(&CertificateRequest { valid: (-DAY, 3), ..USER }, &authority);
     thread::sleep(Duration::from_secs(4));
     let error = server.dial(&UserKeys::new(&credentials).unwrap()).unwrap_err();
     let ServerFailure::UserExpired { until, now, .. } = error.failure else { panic!("{error}") };
@@ -104,7 +107,7 @@ fn users_refuse_servers_that_do_not_prove_who_they_are() {
     let error = server.dial(&ann).unwrap_err();
     assert!(matches!(error.failure, ServerFailure::UnknownAuthority), "{error}");
     assert!(matches!(server.refusal(), HandshakeError::PeerRefused(_)));
-    let other = Wanted { hosts: &["gpu.example", "10.0.0.1"], ..SERVER };
+    let other = CertificateRequest { hosts: &["gpu.example", "10.0.0.1"], ..SERVER };
     let server = Server::with(&authority.credentials(&other, &authority), Revocations::none());
     for host in ["localhost", "127.0.0.1"] {
         let error = dial_server(host, server.listener.port(), &ann, LONG).unwrap_err();

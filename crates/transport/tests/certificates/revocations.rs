@@ -10,23 +10,23 @@ use gridrpc_transport::certificates::{Credentials, Revocations, RevocationsError
 use gridrpc_transport::dial::ServerFailure;
 use gridrpc_transport::listener::HandshakeError;
 
-use crate::authority::{Authority, Folder, SERVER, SOON, Server, USER, Wanted, write};
+use crate::authority::{Authority, CertificateRequest, Folder, SERVER, SOON, Server, USER, write};
 
-struct Watched {
+struct TestRevocations {
     authority: Authority,
     folder: Folder,
     revocations: Revocations,
 }
 
-impl Watched {
-    fn new() -> Watched {
+impl TestRevocations {
+    fn new() -> TestRevocations {
         let authority = Authority::new("authority");
         let folder = Folder::new();
         write(&folder.0.join("revoked.pem"), &authority.revoke(&[]), 0o644);
         let credentials = authority.credentials(&SERVER, &authority);
         let file = folder.0.join("revoked.pem");
         let revocations = Revocations::watch(&file, &credentials).unwrap();
-        Watched { authority, folder, revocations }
+        TestRevocations { authority, folder, revocations }
     }
 
     fn file(&self) -> PathBuf {
@@ -41,9 +41,12 @@ impl Watched {
 
 #[test]
 fn a_revocation_reaches_a_running_server_and_live_connections_within_a_second() {
-    let watched = Watched::new();
+    let watched = TestRevocations::new();
     let server = watched.server();
-    let (ann, bob) = (Wanted { serial: 7, ..USER }, Wanted { user: "bob", serial: 8, ..USER });
+    let (ann, bob) = (
+        CertificateRequest { serial: 7, ..USER },
+        CertificateRequest { user: "bob", serial: 8, ..USER },
+    );
     let (ann, bob) = (watched.authority.user(&ann), watched.authority.user(&bob));
     let _connection = server.dial(&ann).unwrap();
     let identity = server.admitted.recv().unwrap().identity.unwrap();
@@ -69,9 +72,9 @@ fn a_revocation_reaches_a_running_server_and_live_connections_within_a_second() 
 
 #[test]
 fn a_wrong_list_is_reported_and_the_previous_one_stays_in_force() {
-    let watched = Watched::new();
+    let watched = TestRevocations::new();
     let server = watched.server();
-    let ann = watched.authority.user(&Wanted { serial: 7, ..USER });
+    let ann = watched.authority.user(&CertificateRequest { serial: 7, ..USER });
     server.dial(&ann).unwrap();
     let identity = server.admitted.recv_timeout(SOON).unwrap().identity.unwrap();
     let good = watched.authority.revoke(&[7]);
@@ -122,7 +125,7 @@ fn a_serial_number_is_revoked_for_its_own_authority_only() {
     write(&file, &format!("{}{}", one.revoke(&[1]), other.revoke(&[2])), 0o644);
     let server = Server::with(&credentials, Revocations::watch(&file, &credentials).unwrap());
     let user = |authority: &Authority, serial| {
-        let credentials = authority.credentials(&Wanted { serial, ..USER }, &one);
+        let credentials = authority.credentials(&CertificateRequest { serial, ..USER }, &one);
         UserKeys::new(&credentials).unwrap()
     };
     server.dial(&user(&one, 2)).unwrap();

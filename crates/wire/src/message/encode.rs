@@ -253,7 +253,12 @@ impl Message<'_> {
 }
 
 impl Writer<'_> {
-    fn outcome(&mut self, call: u64, stamps: Stamps, kept: &[Lease]) -> Result<(), WireError> {
+    fn outcome(
+        &mut self,
+        call: u64,
+        stamps: Stamps,
+        result_leases: &[Lease],
+    ) -> Result<(), WireError> {
         self.u64(call);
         self.u64(stamps.received);
         self.u64(stamps.calc_in);
@@ -263,7 +268,7 @@ impl Writer<'_> {
         self.u32(stamps.callbacks);
         self.u32(stamps.worker);
         self.u32(stamps.pid);
-        self.leases(kept)
+        self.leases(result_leases)
     }
 
     fn leases(&mut self, leases: &[Lease]) -> Result<(), WireError> {

@@ -8,7 +8,7 @@ use crate::kind::Kind;
 use crate::section::{Lease, Sections};
 use crate::trace_context::TraceContext;
 
-/// Form in which a worker receives a function.
+/// Form of a function for workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FunctionForm {

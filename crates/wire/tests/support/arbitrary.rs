@@ -76,7 +76,7 @@ fn calls() -> impl Strategy<Value = Message<'static>> {
     let cancel = any::<u64>().prop_map(|call| Message::Cancel { call });
     let packed =
         (any::<u32>(), payload()).prop_map(|(stream, bytes)| Message::Packed { stream, bytes });
-    let wide = (any::<u64>(), any::<[u32; 2]>())
+    let multicore = (any::<u64>(), any::<[u32; 2]>())
         .prop_map(|(call, [slots, threads])| Message::Wide { call, slots, threads });
     let ids = (any::<[u8; 16]>(), any::<[u8; 8]>());
     let trace = (any::<u64>(), ids, any::<u8>()).prop_filter_map(
@@ -86,7 +86,7 @@ fn calls() -> impl Strategy<Value = Message<'static>> {
             Some(Message::Trace { call, context })
         },
     );
-    prop_oneof![function, call, data, packed, reply, failure, cancel, wide, trace]
+    prop_oneof![function, call, data, packed, reply, failure, cancel, multicore, trace]
 }
 
 fn callbacks() -> impl Strategy<Value = Message<'static>> {
@@ -249,8 +249,8 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         pass,
         pass_result,
     ];
-    let asked = prop_oneof![examine, echo, echoed, kept];
-    prop_oneof![join, serve, call, ended, reserved, module, output, asked, small]
+    let requests = prop_oneof![examine, echo, echoed, kept];
+    prop_oneof![join, serve, call, ended, reserved, module, output, requests, small]
 }
 
 fn loss() -> impl Strategy<Value = HostLoss<'static>> {

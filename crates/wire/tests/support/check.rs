@@ -1,4 +1,4 @@
-//! What has to hold for any bytes whatever; shared by the property tests and the fuzz target.
+//! Invariants for any bytes; shared by the property tests and the fuzz target.
 
 use gridrpc_wire::{
     Chunk, Frame, HEADER_LEN, Message, Order, Place, Ranks, Section, decode_values, encode_values,

@@ -34,7 +34,7 @@ pub(super) struct Inbox {
     /// Cancelled calls that have not started.
     pub(super) unwanted: HashSet<u64>,
     /// An upcoming call, and the number of threads that it may use.
-    pub(super) wide: Option<(u64, u32)>,
+    pub(super) multicore: Option<(u64, u32)>,
     pub(super) callback: Option<CallbackAnswer>,
     /// Streams of the last answers, whose buffers are reused.
     pub(super) sent: Vec<Arc<Source>>,
@@ -54,7 +54,7 @@ impl Inbox {
             current: None,
             cancelled: false,
             unwanted: HashSet::new(),
-            wide: None,
+            multicore: None,
             callback: None,
             sent: Vec::new(),
             ended: false,
@@ -82,8 +82,8 @@ impl Inbox {
                     LinkError::Unexpected("a call of a function that was never told".into())
                 })?;
                 let received = monotonic_ns();
-                let wide = self.wide.take().filter(|(wide, _)| *wide == call);
-                let threads = wide.map_or(0, |(_, threads)| threads);
+                let multicore = self.multicore.take().filter(|(multicore, _)| *multicore == call);
+                let threads = multicore.map_or(0, |(_, threads)| threads);
                 let job = Job { call, function, sections, order, received, threads };
                 self.jobs.push_back((job, batch));
             }
@@ -98,7 +98,7 @@ impl Inbox {
                 };
                 self.functions.insert(number, Arc::new(known));
             }
-            Message::Wide { call, threads, .. } => self.wide = Some((call, threads)),
+            Message::Wide { call, threads, .. } => self.multicore = Some((call, threads)),
             Message::Segment { segment, len } => {
                 let file = descriptors.pop().ok_or_else(unexpected_end)?;
                 self.mapped.add(segment, len, file)?;

@@ -16,7 +16,7 @@ use gridrpc_shm::outbox::Outbox;
 use gridrpc_shm::outboxes::{BoxMemory, partial_memory};
 use gridrpc_shm::partial::Items;
 use gridrpc_shm::progress::{self, Side};
-use gridrpc_shm::segment::{LOOK_EVERY, Lent, Pool};
+use gridrpc_shm::segment::{LOOK_EVERY, Pool, PooledSegment};
 use gridrpc_sys::spin_wait::SpinWait;
 use gridrpc_sys::{Mapping, monotonic_ns};
 use gridrpc_transport::Unix;
@@ -31,7 +31,7 @@ pub use inbox::{ArgumentOrder, CallbackAnswer, Job, KnownFunction};
 
 /// Next step of a worker.
 #[derive(Debug)]
-pub enum Turn {
+pub enum NextStep {
     /// Run a call.
     Run(Job),
     /// Release the objects made of these shared data; the client waits for the memory.
@@ -60,12 +60,12 @@ pub enum Answer<'a> {
 
 /// Marks the entry into functions; see [`WorkerLink::enter`].
 #[derive(Debug)]
-pub struct Entrance {
+pub struct EntryMark {
     progress: Arc<Mapping>,
     worker: u32,
 }
 
-impl Entrance {
+impl EntryMark {
     /// Records that the function of the running call is about to be entered.
     #[inline]
     pub fn enter(&self) {
@@ -77,7 +77,7 @@ impl Entrance {
 #[derive(Debug)]
 pub struct WorkerLink {
     receiver: Receiver,
-    patience: SpinWait,
+    spin_wait: SpinWait,
     sender: Sender,
     worker: u32,
     progress: Arc<Mapping>,
@@ -87,7 +87,7 @@ pub struct WorkerLink {
     /// Work arrays. No result lies where one was: that may be data of another user's call.
     work: Arc<Pool>,
     threshold: usize,
-    told: HashSet<u32>,
+    announced: HashSet<u32>,
     /// End times of the first and the last call whose answers are held back, ns.
     held: Option<(u64, u64)>,
     /// Outbox where the client finds held-back answers, and memory for the results of a call's items: the file, and
@@ -169,7 +169,7 @@ impl WorkerLink {
         let inbox = Inbox::new(Lendings::new(&progress, worker));
         Ok(WorkerLink {
             receiver,
-            patience: SpinWait::default(),
+            spin_wait: SpinWait::default(),
             sender,
             worker,
             progress,
@@ -177,7 +177,7 @@ impl WorkerLink {
             pool,
             work: Pool::for_one_reader(KEEP_FREE),
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
-            told: HashSet::new(),
+            announced: HashSet::new(),
             held: None,
             outbox,
             boxes,
@@ -219,7 +219,7 @@ impl WorkerLink {
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
-    pub fn next_turn(&mut self) -> Result<Turn, LinkError> {
+    pub fn next_turn(&mut self) -> Result<NextStep, LinkError> {
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not delay answers.
@@ -227,7 +227,7 @@ impl WorkerLink {
                     self.flush()?;
                 }
                 if let Some(job) = self.begin(job) {
-                    return Ok(Turn::Run(job));
+                    return Ok(NextStep::Run(job));
                 }
                 // More may be available: do not wait until those have been handled.
                 continue;
@@ -239,12 +239,12 @@ impl WorkerLink {
                 }
             }
             if !self.inbox.dropped.is_empty() {
-                return Ok(Turn::LetGo(self.take_dropped()));
+                return Ok(NextStep::LetGo(self.take_dropped()));
             }
             self.flush()?;
             self.streak = 0;
             if self.inbox.ended || self.wait_and_fill()? == 0 {
-                return Ok(Turn::End);
+                return Ok(NextStep::End);
             }
         }
     }
@@ -313,12 +313,12 @@ impl WorkerLink {
 
     /// Reads once; spins for a moment before it sleeps. Frees unused memory while it sleeps.
     fn wait_and_fill(&mut self) -> Result<usize, LinkError> {
-        let WorkerLink { patience, receiver, progress, worker, .. } = self;
+        let WorkerLink { spin_wait, receiver, progress, worker, .. } = self;
         let begin = monotonic_ns();
         let client = progress::meet(progress, *worker, Side::Worker, false);
-        patience.set_yields(client.is_some_and(|client| client.passes_on));
+        spin_wait.set_yields(client.is_some_and(|client| client.passes_on));
         let is_there = !client.is_some_and(|client| client.is_here)
-            && patience.look(|| receiver.is_readable());
+            && spin_wait.look(|| receiver.is_readable());
         let has_memory = self.pool.has_any() || self.work.has_any();
         if has_memory != self.wakes {
             let longest = if has_memory { LOOK_EVERY } else { Duration::ZERO };
@@ -330,7 +330,7 @@ impl WorkerLink {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.give_up_old()?,
                 filled => {
                     if !is_there {
-                        self.patience.slept(monotonic_ns() - begin);
+                        self.spin_wait.slept(monotonic_ns() - begin);
                     }
                     return Ok(filled?);
                 }
@@ -353,7 +353,7 @@ impl WorkerLink {
     /// Tells the client which segments it can unmap.
     fn push_gone(&mut self) -> Result<(), LinkError> {
         for segment in self.pool.gone() {
-            if self.told.remove(&segment) {
+            if self.announced.remove(&segment) {
                 self.sender.push(&Message::DropSegment { segment })?;
             }
         }
@@ -401,7 +401,7 @@ impl WorkerLink {
         payload: &Payload,
     ) -> Result<CallbackAnswer, LinkError> {
         let call = self.inbox.current.ok_or_else(unexpected_end)?;
-        payload.announce(&mut self.sender, |segment| self.told.insert(segment))?;
+        payload.announce(&mut self.sender, |segment| self.announced.insert(segment))?;
         let sections = payload.sections();
         self.sender.push(&Message::Callback { call, index, sections })?;
         payload.push_streams(&mut self.sender)?;
@@ -439,8 +439,8 @@ impl WorkerLink {
 
     /// The entrance, independent of the connection.
     #[must_use]
-    pub fn entrance(&self) -> Entrance {
-        Entrance { progress: Arc::clone(&self.progress), worker: self.worker }
+    pub fn entrance(&self) -> EntryMark {
+        EntryMark { progress: Arc::clone(&self.progress), worker: self.worker }
     }
 
     /// The items of the running call, which has many. Replaces [`WorkerLink::enter`].
@@ -460,7 +460,7 @@ impl WorkerLink {
     /// Memory for a work array of `len` bytes, with pages of an earlier call if there are any. Returns `None` if it is
     /// too small or too large to be kept, or there is none, or this worker has a limit that does not count shared
     /// memory: new memory has to do.
-    pub(crate) fn take_work(&self, len: usize) -> Option<Lent> {
+    pub(crate) fn take_work(&self, len: usize) -> Option<PooledSegment> {
         let is_kept = len >= self.threshold && len as u64 <= KEEP_FREE;
         if !is_kept || !matches!(getrlimit(Resource::RLIMIT_DATA), Ok((RLIM_INFINITY, _))) {
             return None;
@@ -498,7 +498,7 @@ impl WorkerLink {
         self.push_releases()?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = &answer;
         self.push_gone()?;
-        payload.announce(&mut self.sender, |segment| self.told.insert(segment))?;
+        payload.announce(&mut self.sender, |segment| self.announced.insert(segment))?;
         let sections = payload.sections();
         let message = match &answer {
             Answer::Returned(_) => Message::Reply { call, stamps, retained, sections },

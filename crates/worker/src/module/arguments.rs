@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use gridrpc_idl::{Extent, Function, Kind, Mode, Parameter, Type, extents};
 use gridrpc_link::payload::Incoming;
-use gridrpc_shm::segment::Lent;
+use gridrpc_shm::segment::PooledSegment;
 use gridrpc_typed::{
     NamedFile, Scalar, Scalars, Shape, decode_files, decode_texts, dtype, scatter,
 };
@@ -30,7 +30,7 @@ pub(super) enum Backing {
     /// A buffer of this worker.
     Buffer(Vec<u8>),
     /// In a segment of this worker.
-    Shared(Lent),
+    Shared(PooledSegment),
     /// Strings; the function may replace those that are returned.
     Texts(Texts),
     /// Files, and the paths passed to the function.

@@ -25,12 +25,12 @@ struct Running<'a> {
     stamps: &'a Stamps,
     /// The process that runs it, among its forked children.
     process: u64,
-    waited: Waited,
+    waited: CallbackWait,
 }
 
 /// Time spent in callbacks, and their failures.
 #[derive(Debug, Default)]
-pub(super) struct Waited {
+pub(super) struct CallbackWait {
     pub(super) time: u64,
     pub(super) count: u32,
     pub(super) failed: Option<String>,
@@ -49,9 +49,9 @@ pub(super) fn with(
     scalars: &Scalars,
     stamps: &Stamps,
     call: impl FnOnce() -> Result<(), CallError>,
-) -> (Waited, Result<(), CallError>) {
+) -> (CallbackWait, Result<(), CallError>) {
     let process = forks::generation();
-    let waited = Waited::default();
+    let waited = CallbackWait::default();
     let mut running = Running { entry, link, scalars, stamps, process, waited };
     RUNNING.set(Some(NonNull::from(&mut running).cast()));
     let returned = call();
@@ -125,10 +125,10 @@ impl Running<'_> {
         };
         match self.exchange(index as u16, number, own, pointers) {
             Ok(()) => {}
-            Err(Trouble::Failed(why)) => {
+            Err(CallbackFailure::Failed(why)) => {
                 self.waited.failed = Some(format!("`{}`: {why}", parameter.name));
             }
-            Err(Trouble::Broken(error)) => self.waited.broken = Some(error),
+            Err(CallbackFailure::Broken(error)) => self.waited.broken = Some(error),
         }
         self.waited.count += 1;
         self.waited.time += monotonic_ns() - start;
@@ -140,28 +140,28 @@ impl Running<'_> {
         number: usize,
         parameters: &[Parameter],
         pointers: &[*mut c_void],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CallbackFailure> {
         let shapes = shapes(self, number, parameters, pointers)?;
         let payload = arguments(self.link, parameters, pointers, &shapes)?;
         let answer = self.link.call_back(index, &payload)?;
-        let results = answer.results.map_err(Trouble::Failed)?;
+        let results = answer.results.map_err(CallbackFailure::Failed)?;
         store(parameters, pointers, &shapes, &results, answer.order)
     }
 }
 
-enum Trouble {
+enum CallbackFailure {
     Failed(String),
     Broken(LinkError),
 }
 
-impl From<LinkError> for Trouble {
-    fn from(error: LinkError) -> Trouble {
-        Trouble::Broken(error)
+impl From<LinkError> for CallbackFailure {
+    fn from(error: LinkError) -> CallbackFailure {
+        CallbackFailure::Broken(error)
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Failed(error.to_string())
+fn failed(error: impl std::fmt::Display) -> CallbackFailure {
+    CallbackFailure::Failed(error.to_string())
 }
 
 /// The bytes of the scalar at a pointer.
@@ -178,7 +178,7 @@ fn shapes(
     number: usize,
     parameters: &[Parameter],
     pointers: &[*mut c_void],
-) -> Result<Vec<Shape>, Trouble> {
+) -> Result<Vec<Shape>, CallbackFailure> {
     let own = parameters.iter().zip(pointers).map(|(parameter, pointer)| {
         match scalar_bytes(parameter, *pointer) {
             Some(Scalar::Int(value)) => Some(value),
@@ -205,7 +205,7 @@ fn arguments(
     parameters: &[Parameter],
     pointers: &[*mut c_void],
     shapes: &[Shape],
-) -> Result<Payload, Trouble> {
+) -> Result<Payload, CallbackFailure> {
     let mut payload = link.payload();
     let mut values = Vec::with_capacity(parameters.len());
     let mut sections = 1_u16;
@@ -297,7 +297,7 @@ fn store(
     shapes: &[Shape],
     results: &[Incoming],
     order: Order,
-) -> Result<(), Trouble> {
+) -> Result<(), CallbackFailure> {
     let values = match results.first() {
         Some(values) => decode_values(values.bytes(), order).map_err(failed)?,
         None => Vec::new(),

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use gridrpc_idl::{Function, Kind, Mode, Parameter, Type, Values};
 use gridrpc_link::payload::{Incoming, Payload};
-use gridrpc_shm::partial::{ALIGNED, Items as ItemsSoFar, Stretch};
+use gridrpc_shm::partial::{ALIGNED, AppendBuffer, Items as ItemsSoFar};
 use gridrpc_sys::monotonic_ns;
 use gridrpc_typed::{Scalar, Shape, Sizes, add_text, dtype, list_texts};
 use gridrpc_wire::{Array, Chunk, DType, Order, Value};
@@ -53,7 +53,7 @@ pub(super) struct Items<'s> {
     /// Partial results for the client if this process is lost, and the copies of results there, by column. The
     /// function writes elsewhere: otherwise a child that it forks could write there too.
     so_far: ItemsSoFar,
-    kept: Vec<Option<Stretch>>,
+    buffers: Vec<Option<AppendBuffer>>,
     done: u32,
     /// There is no room for more copies, so no further item starts.
     full: bool,
@@ -99,14 +99,14 @@ impl<'s> Items<'s> {
         });
         let columns: Vec<_> = columns.collect::<Result<_, _>>()?;
         let pointers = vec![std::ptr::null_mut(); columns.len()];
-        let kept = room_for_copies(function, &mut so_far);
+        let buffers = room_for_copies(function, &mut so_far);
         Ok(Items {
             entry,
             columns,
             pointers,
             chunk,
             so_far,
-            kept,
+            buffers,
             done: 0,
             full: false,
             error: None,
@@ -173,9 +173,10 @@ impl<'s> Items<'s> {
         self.entry.run(&mut self.pointers)?;
         let mut has_texts = false;
         let mut all_kept = true;
-        for (index, (column, kept)) in self.columns.iter_mut().zip(&mut self.kept).enumerate() {
+        for (index, (column, buffers)) in self.columns.iter_mut().zip(&mut self.buffers).enumerate()
+        {
             let mut keep = |bytes: &[u8]| {
-                all_kept &= kept.as_mut().is_none_or(|kept| kept.push(bytes));
+                all_kept &= buffers.as_mut().is_none_or(|buffers| buffers.push(bytes));
             };
             let len = || shapes.get(index).and_then(Option::as_ref).map_or(0, |(_, of)| of.bytes());
             match column {
@@ -336,17 +337,17 @@ impl Column<'_> {
 
 /// Memory for copies of results, in equal parts for all parameters that return data. Empty if there is not enough for
 /// one of them.
-fn room_for_copies(function: &Function, so_far: &mut ItemsSoFar) -> Vec<Option<Stretch>> {
+fn room_for_copies(function: &Function, so_far: &mut ItemsSoFar) -> Vec<Option<AppendBuffer>> {
     let gives = |parameter: &Parameter| matches!(parameter.mode, Mode::Out | Mode::InOut);
     let parameters = &function.parameters;
     let count = parameters.iter().filter(|parameter| gives(parameter)).count();
     let share = so_far.room() / count.max(1) / ALIGNED * ALIGNED;
     let section = |parameter| gives(parameter).then(|| so_far.section(share)).flatten();
-    let kept: Vec<_> = parameters.iter().map(section).collect();
-    if kept.iter().flatten().count() < count {
+    let buffers: Vec<_> = parameters.iter().map(section).collect();
+    if buffers.iter().flatten().count() < count {
         so_far.give_up();
     }
-    kept
+    buffers
 }
 
 /// The type of a parameter that is not a callback.

@@ -39,7 +39,7 @@ pub(super) enum CallError {
     Exited { status: i32, words: String },
     /// The ranks for it are gone, or did not start.
     #[error("{0}")]
-    Lost(Box<Lost>),
+    Lost(Box<LostRanks>),
     /// The connection is no longer usable.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -75,7 +75,7 @@ impl CallError {
 
 /// Ranks have ended, or could not be started.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct LostRanks {
     pub(super) what: String,
     pub(super) pid: Option<u32>,
     pub(super) status: Option<i32>,
@@ -83,7 +83,7 @@ pub(crate) struct Lost {
     pub(super) stderr: String,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LostRanks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         let said = self.stderr.trim_end();
@@ -91,11 +91,11 @@ impl fmt::Display for Lost {
     }
 }
 
-impl Lost {
+impl LostRanks {
     /// A loss before there was a command.
     pub(super) fn at_start(what: String) -> CallError {
         let (pid, status, signal) = (None, None, None);
-        CallError::Lost(Box::new(Lost { what, pid, status, signal, stderr: String::new() }))
+        CallError::Lost(Box::new(LostRanks { what, pid, status, signal, stderr: String::new() }))
     }
 
     /// Encodes the details of the failure: process, host, status, signal and standard error.

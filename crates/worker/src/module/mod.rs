@@ -30,7 +30,7 @@ use crate::link::{Answer, Job, KnownFunction, WorkerLink};
 use arguments::Arguments;
 use chunk::Items;
 use entry::Entry;
-use error::{CallError, Lost};
+use error::{CallError, LostRanks};
 use library::Library;
 use ranks::Group;
 
@@ -40,7 +40,7 @@ pub use ranks::{Program, environment, hosts, options_for_nodes, run_rank};
 pub struct Modules {
     libraries: HashMap<PathBuf, Arc<Library>>,
     /// By the functions' serial numbers.
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, LoadedFunction>,
     /// Program that ranks run.
     program: Program,
     /// The ranks of the last parallel call, if they are still running.
@@ -49,7 +49,7 @@ pub struct Modules {
 
 /// A function that has been called.
 #[derive(Debug)]
-struct Known {
+struct LoadedFunction {
     entry: Entry,
     /// The file of its module.
     module: PathBuf,
@@ -77,7 +77,7 @@ impl Modules {
         let mut stamps = Stamps { received, calc_in, calc_out: calc_in, ..Stamps::default() };
         let Modules { libraries, known, program, group } = self;
         let result = find_known(libraries, known, &function).and_then(|known| {
-            let Known { entry, module, quick } = known;
+            let LoadedFunction { entry, module, quick } = known;
             let head = sections.first().map(Incoming::bytes).unwrap_or_default();
             if Chunk::is_one(head) && !entry.interface().is_parallel() {
                 let so_far = link.items();
@@ -116,7 +116,7 @@ impl Modules {
             Err(CallError::Link(error)) => return Err(error),
             Err(error) => {
                 let payload = match &error {
-                    CallError::Lost(lost) => told_of(lost, link),
+                    CallError::Lost(lost) => payload_of(lost, link),
                     _ => Payload::default(),
                 };
                 let message = error.to_string();
@@ -131,14 +131,14 @@ impl Modules {
 
 fn find_known<'k>(
     libraries: &mut HashMap<PathBuf, Arc<Library>>,
-    known: &'k mut HashMap<u64, Known>,
+    known: &'k mut HashMap<u64, LoadedFunction>,
     function: &KnownFunction,
-) -> Result<&'k mut Known, CallError> {
+) -> Result<&'k mut LoadedFunction, CallError> {
     match known.entry(function.serial) {
         Occupied(known) => Ok(known.into_mut()),
         Vacant(place) => {
             let (entry, module) = find(libraries, function)?;
-            Ok(place.insert(Known { entry, module, quick: false }))
+            Ok(place.insert(LoadedFunction { entry, module, quick: false }))
         }
     }
 }
@@ -147,13 +147,13 @@ fn find_known<'k>(
 fn group_for<'g>(
     group: &'g mut Option<Group>,
     module: &Path,
-    asked: &Ranks,
+    requested: &Ranks,
     program: &Program,
 ) -> Result<&'g mut Option<Group>, CallError> {
-    if !group.as_mut().is_some_and(|group| group.serves(module, asked)) {
+    if !group.as_mut().is_some_and(|group| group.serves(module, requested)) {
         // The old ranks end first.
         *group = None;
-        *group = Some(Group::start(module, asked, program)?);
+        *group = Some(Group::start(module, requested, program)?);
     }
     Ok(group)
 }
@@ -181,7 +181,7 @@ fn run_on_ranks(
 }
 
 /// The payload with the details of the failure.
-fn told_of(lost: &Lost, link: &WorkerLink) -> Payload {
+fn payload_of(lost: &LostRanks, link: &WorkerLink) -> Payload {
     let mut payload = link.payload();
     match lost.encode().map(|bytes| payload.add(&bytes)) {
         Ok(Ok(())) => payload.finish(),

@@ -212,10 +212,10 @@ mod tests {
             out[0] = copy();
             out[1] = out[0].wrapping_add(2);
         });
-        let kept = copy();
-        with(Dialect::NinfG, |_, out| out.fill(kept));
+        let stored = copy();
+        with(Dialect::NinfG, |_, out| out.fill(stored));
         // SAFETY: it is still there.
-        unsafe { release(kept) };
+        unsafe { release(stored) };
     }
 
     #[test]

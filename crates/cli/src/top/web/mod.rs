@@ -22,10 +22,10 @@ use gridrpc_server::{exposition, page};
 use gridrpc_sys::timed_stream::TimedStream;
 use serde_json::json;
 
-use crate::top::choice::{Wanted, all_told};
+use crate::top::choice::{GridSelector, all_stats};
 use crate::top::error::{TopError, print};
-use crate::top::signals::{Heard, Signals};
-use request::{Asked, Refused, path_of};
+use crate::top::signals::{Signals, TerminalEvent};
+use request::{Refused, WebRequest, path_of};
 use token::Token;
 
 const PAGE: &str = include_str!("page.html");
@@ -58,7 +58,7 @@ impl Access {
             _ if self.no_token => return Ok(None),
             Some(file) => {
                 let wrong = |error| TopError::Token(file.display().to_string(), error);
-                Token::kept(file).map_err(wrong)?
+                Token::read_or_create(file).map_err(wrong)?
             }
             None => Token::random().map_err(|error| TopError::System("random numbers", error))?,
         };
@@ -68,7 +68,7 @@ impl Access {
 
 /// The served grids and the access token.
 struct Served {
-    wanted: Option<Wanted>,
+    wanted: Option<GridSelector>,
     token: Option<Token>,
 }
 
@@ -78,8 +78,10 @@ impl Served {
         self.token.as_ref().map_or_else(String::new, |token| format!("?token={}", token.text()))
     }
 
-    fn admits(&self, asked: &Asked) -> bool {
-        self.token.as_ref().is_none_or(|token| asked.tokens.iter().any(|given| token.is(given)))
+    fn admits(&self, web_request: &WebRequest) -> bool {
+        self.token
+            .as_ref()
+            .is_none_or(|token| web_request.tokens.iter().any(|given| token.is(given)))
     }
 }
 
@@ -91,7 +93,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn found(kind: &'static str, text: impl Into<String>) -> Answer {
+    fn ok(kind: &'static str, text: impl Into<String>) -> Answer {
         Answer { status: "200 OK", kind, text: text.into() }
     }
 
@@ -121,7 +123,11 @@ impl Answer {
 ///
 /// # Errors
 /// When the port or the token is unavailable.
-pub(super) fn serve(port: u16, wanted: Option<Wanted>, access: &Access) -> Result<(), TopError> {
+pub(super) fn serve(
+    port: u16,
+    wanted: Option<GridSelector>,
+    access: &Access,
+) -> Result<(), TopError> {
     let served = Served { wanted, token: access.token()? };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|error| TopError::Port(port, error))?;
@@ -136,16 +142,16 @@ pub(super) fn serve(port: u16, wanted: Option<Wanted>, access: &Access) -> Resul
         .map_err(|error| TopError::System("starting a thread", error))?;
     print(&page)?;
     while signals.wait(LONG, false).map_err(|error| TopError::System("waiting", error))?
-        != Heard::End
+        != TerminalEvent::End
     {}
     Ok(())
 }
 
 /// Connections without a complete request, oldest first.
 #[derive(Default)]
-struct Asking(Mutex<VecDeque<Arc<TcpStream>>>);
+struct PendingRequests(Mutex<VecDeque<Arc<TcpStream>>>);
 
-impl Asking {
+impl PendingRequests {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<TcpStream>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,7 +174,7 @@ impl Asking {
 }
 
 fn accept(listener: &TcpListener, served: &Arc<Served>) {
-    let (open, asking) = (Arc::new(AtomicUsize::new(0)), Arc::new(Asking::default()));
+    let (open, asking) = (Arc::new(AtomicUsize::new(0)), Arc::new(PendingRequests::default()));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // Most likely out of file descriptors; wait for other connections to end.
@@ -195,16 +201,18 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
     }
 }
 
-fn answer(stream: &Arc<TcpStream>, asking: &Asking, served: &Served) -> io::Result<()> {
-    let asked = path_of(&mut TimedStream::new(&**stream, HANDSHAKE_TIMEOUT));
+fn answer(stream: &Arc<TcpStream>, asking: &PendingRequests, served: &Served) -> io::Result<()> {
+    let web_request = path_of(&mut TimedStream::new(&**stream, HANDSHAKE_TIMEOUT));
     asking.remove(stream);
-    let (answer, with_text) = match asked? {
-        Ok(asked) if served.admits(&asked) => (found(&asked.path, served), !asked.head_only),
-        Ok(asked) => {
+    let (answer, with_text) = match web_request? {
+        Ok(web_request) if served.admits(&web_request) => {
+            (ok(&web_request.path, served), !web_request.head_only)
+        }
+        Ok(web_request) => {
             let why = "this address lacks its token, or has another one: open the address that \
                        `gridrpc top --web` has printed in the terminal where it runs, with all \
                        that follows ?token=";
-            (Answer::refused("403 Forbidden", why), !asked.head_only)
+            (Answer::refused("403 Forbidden", why), !web_request.head_only)
         }
         Err(Refused::Malformed) => (Answer::refused("400 Bad Request", "this is no request"), true),
         Err(Refused::Method) => {
@@ -218,21 +226,21 @@ fn answer(stream: &Arc<TcpStream>, asking: &Asking, served: &Served) -> io::Resu
     TimedStream::new(&**stream, HANDSHAKE_TIMEOUT).write_all(&answer.bytes(with_text))
 }
 
-fn found(path: &str, served: &Served) -> Answer {
-    let told = || all_told(served.wanted.as_ref());
+fn ok(path: &str, served: &Served) -> Answer {
+    let all_grids = || all_stats(served.wanted.as_ref());
     match path {
         // The resources of the page need the token as well.
-        "/" => Answer::found("text/html; charset=utf-8", PAGE.replace("{query}", &served.query())),
-        "/page.css" => Answer::found("text/css; charset=utf-8", page::STYLE),
-        "/formats.js" => Answer::found(page::JAVASCRIPT, page::FORMATS),
-        "/page.js" => Answer::found(page::JAVASCRIPT, SCRIPT),
+        "/" => Answer::ok("text/html; charset=utf-8", PAGE.replace("{query}", &served.query())),
+        "/page.css" => Answer::ok("text/css; charset=utf-8", page::STYLE),
+        "/formats.js" => Answer::ok(page::JAVASCRIPT, page::FORMATS),
+        "/page.js" => Answer::ok(page::JAVASCRIPT, SCRIPT),
         "/stats" => {
-            let text = json!({ "grids": told() }).to_string();
-            Answer::found("application/json", text)
+            let text = json!({ "grids": all_grids() }).to_string();
+            Answer::ok("application/json", text)
         }
         "/metrics" => {
-            let text = metrics::exposition(&told());
-            Answer::found(exposition::CONTENT_TYPE, text)
+            let text = metrics::exposition(&all_grids());
+            Answer::ok(exposition::CONTENT_TYPE, text)
         }
         _ => Answer::refused("404 Not Found", "there are /, /stats and /metrics"),
     }

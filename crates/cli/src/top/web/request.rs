@@ -7,7 +7,7 @@ const LONGEST: usize = 16 << 10;
 
 /// A request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct WebRequest {
     pub(super) path: String,
     /// The tokens in its URL and headers.
     pub(super) tokens: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) enum Refused {
 }
 
 /// Reads a request.
-pub(super) fn path_of(stream: &mut impl Read) -> io::Result<Result<Asked, Refused>> {
+pub(super) fn path_of(stream: &mut impl Read) -> io::Result<Result<WebRequest, Refused>> {
     let mut bytes = Vec::new();
     let mut part = [0; 1024];
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -35,10 +35,10 @@ pub(super) fn path_of(stream: &mut impl Read) -> io::Result<Result<Asked, Refuse
         }
         bytes.extend_from_slice(&part[..count]);
     }
-    Ok(understood(&String::from_utf8_lossy(&bytes)))
+    Ok(parse(&String::from_utf8_lossy(&bytes)))
 }
 
-fn understood(text: &str) -> Result<Asked, Refused> {
+fn parse(text: &str) -> Result<WebRequest, Refused> {
     let mut lines = text.split("\r\n");
     let first: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
     let [method, path, version] = first[..] else { return Err(Refused::Malformed) };
@@ -65,7 +65,7 @@ fn understood(text: &str) -> Result<Asked, Refused> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let in_address = query.split('&').filter_map(|part| part.strip_prefix("token="));
     let tokens = in_address.chain(named("authorization").filter_map(bearer));
-    Ok(Asked {
+    Ok(WebRequest {
         path: path.to_owned(),
         tokens: tokens.map(str::to_owned).collect(),
         head_only: method == "HEAD",
@@ -91,15 +91,15 @@ fn is_this_machine(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn asked(text: &str) -> Result<String, Refused> {
-        path_of(&mut text.as_bytes()).expect("it can be read").map(|asked| asked.path)
+    fn path_in(text: &str) -> Result<String, Refused> {
+        path_of(&mut text.as_bytes()).expect("it can be read").map(|path_in| path_in.path)
     }
 
     #[test]
     fn requests_for_this_machine_are_understood() {
         for host in ["127.0.0.1:8080", "localhost", "LOCALHOST:1"] {
             let text = format!("GET /stats?x=1 HTTP/1.1\r\nAccept: */*\r\nhost: {host}\r\n\r\n");
-            assert_eq!(asked(&text).as_deref(), Ok("/stats"), "{host}");
+            assert_eq!(path_in(&text).as_deref(), Ok("/stats"), "{host}");
         }
     }
 
@@ -120,19 +120,19 @@ mod tests {
 
     #[test]
     fn all_others_are_refused() {
-        let with_host = |host| asked(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        let with_host = |host| path_in(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         for host in ["evil.example", "127.0.0.1.evil.example:80", "localhost.evil:80", "", "[::1"] {
             assert_eq!(with_host(host), Err(Refused::Host), "{host}");
         }
-        assert_eq!(asked("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Err(Refused::Method));
+        assert_eq!(path_in("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Err(Refused::Method));
         let twice = "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n";
         for text in
             ["", "GET /\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost:", twice]
         {
-            assert_eq!(asked(text), Err(Refused::Malformed), "{text:?}");
+            assert_eq!(path_in(text), Err(Refused::Malformed), "{text:?}");
         }
         let long =
             format!("GET / HTTP/1.1\r\nHost: localhost\r\nA: {}\r\n\r\n", "x".repeat(LONGEST));
-        assert_eq!(asked(&long), Err(Refused::Malformed));
+        assert_eq!(path_in(&long), Err(Refused::Malformed));
     }
 }

@@ -26,7 +26,7 @@ impl Token {
 
     /// Reads the token from a file. If the file does not exist, creates it with a new token, readable by its
     /// owner only.
-    pub(super) fn kept(file: &Path) -> io::Result<Token> {
+    pub(super) fn read_or_create(file: &Path) -> io::Result<Token> {
         let token = Token::random()?;
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
             Ok(mut new) => {
@@ -37,8 +37,8 @@ impl Token {
                 Ok(token)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let kept = OpenOptions::new().read(true).open(file)?;
-                let its = kept.metadata()?;
+                let existing = OpenOptions::new().read(true).open(file)?;
+                let its = existing.metadata()?;
                 let own = its.uid() == geteuid().as_raw() || its.uid() == 0;
                 if !own || its.mode() & 0o007 != 0 {
                     let what = "others than you can read or write it; a token is for its owner and a group at most: \
@@ -46,7 +46,7 @@ impl Token {
                     return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
                 }
                 let mut text = String::new();
-                kept.take(LONGEST).read_to_string(&mut text)?;
+                existing.take(LONGEST).read_to_string(&mut text)?;
                 Token::written(text.trim()).ok_or_else(|| {
                     let what = "a token is one line of 16 letters and digits or more; delete the file to have a new one";
                     io::Error::new(io::ErrorKind::InvalidData, what)
@@ -112,11 +112,11 @@ mod tests {
         let name = format!("gridrpc-token-{}", std::process::id());
         let file = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&file);
-        let token = Token::kept(&file).expect("a new one");
-        assert_eq!(Token::kept(&file).expect("it is kept").0, token.0);
+        let token = Token::read_or_create(&file).expect("a new one");
+        assert_eq!(Token::read_or_create(&file).expect("it is kept").0, token.0);
         let opened = |mode| {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("set");
-            Token::kept(&file).map(|token| token.0)
+            Token::read_or_create(&file).map(|token| token.0)
         };
         assert_eq!(opened(0o640).expect("its group may read it"), token.0);
         for mode in [0o644, 0o602] {

@@ -36,7 +36,7 @@ pub(crate) struct HostOut {
     pub(crate) base: u32,
     /// Ready workers on it.
     pub(crate) slots: u32,
-    /// Addresses at which other hosts can dial it.
+    /// Its addresses for other hosts.
     addresses: Vec<String>,
     /// Hashes of the modules sent to it.
     modules: HashSet<String>,
@@ -473,10 +473,10 @@ impl HostsOut {
     }
 
     /// Records that a host has ended a call, or given it back, and keeps no result.
-    pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) -> Result<(), WireError> {
-        let asked =
+    pub(crate) fn no_remote_result(&mut self, host: WorkerId, call: u64) -> Result<(), WireError> {
+        let requested =
             self.get(host).is_some_and(|out| !out.to_keep.is_empty() && out.to_keep.remove(&call));
-        if asked { self.push(host, &Message::DropResult { call }) } else { Ok(()) }
+        if requested { self.push(host, &Message::DropResult { call }) } else { Ok(()) }
     }
 
     /// Announces a dropped segment to the hosts that know it, `now` or with the next message. Returns the hosts that

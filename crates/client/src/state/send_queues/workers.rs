@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gridrpc_core::{BlobId, CallId, FunctionId, WorkerId};
 use gridrpc_link::payload::{Payload, announce};
 use gridrpc_link::{Outbound, Push};
-use gridrpc_shm::borrowed::Returns;
+use gridrpc_shm::borrowed::LeaseReturns;
 use gridrpc_shm::progress;
 use gridrpc_sys::Mapping;
 use gridrpc_wire::{FunctionForm, Lease, Message, Place, Section, WireError};
@@ -22,7 +22,7 @@ use crate::shared::SharedData;
 pub(crate) struct WorkerOut {
     up: Arc<Outbound>,
     /// Stretches of its segments that this client no longer reads.
-    returns: Returns,
+    returns: LeaseReturns,
     pub(crate) pid: u32,
     /// Our segments that it knows.
     segments: HashSet<u32>,
@@ -44,7 +44,7 @@ const AT_HAND: i32 = 4;
 const SMALL: u64 = 4096;
 
 impl WorkerOut {
-    pub(crate) fn new(up: Arc<Outbound>, returns: Returns) -> WorkerOut {
+    pub(crate) fn new(up: Arc<Outbound>, returns: LeaseReturns) -> WorkerOut {
         WorkerOut {
             up,
             returns,
@@ -125,7 +125,7 @@ pub(crate) struct WorkersOut {
     /// Workers with unsent messages.
     dirty: Vec<WorkerId>,
     /// By number of our segments: the workers that know it.
-    told: HashMap<u32, Vec<WorkerId>>,
+    announced: HashMap<u32, Vec<WorkerId>>,
     /// Progress of the workers.
     progress: Arc<Mapping>,
 }
@@ -133,7 +133,7 @@ pub(crate) struct WorkersOut {
 impl WorkersOut {
     pub(crate) fn new(workers: usize, progress: Arc<Mapping>) -> WorkersOut {
         let list = (0..workers).map(|_| None).collect();
-        WorkersOut { list, dirty: Vec::new(), told: HashMap::new(), progress }
+        WorkersOut { list, dirty: Vec::new(), announced: HashMap::new(), progress }
     }
 
     /// The queue of a worker that has a process.
@@ -159,10 +159,10 @@ impl WorkersOut {
     pub(crate) fn disconnect(&mut self, worker: WorkerId) -> Option<WorkerOut> {
         let out = self.list.get_mut(worker.0 as usize)?.take()?;
         for segment in &out.segments {
-            if let Entry::Occupied(mut told) = self.told.entry(*segment) {
-                told.get_mut().retain(|other| *other != worker);
-                if told.get().is_empty() {
-                    told.remove();
+            if let Entry::Occupied(mut announced) = self.announced.entry(*segment) {
+                announced.get_mut().retain(|other| *other != worker);
+                if announced.get().is_empty() {
+                    announced.remove();
                 }
             }
         }
@@ -188,14 +188,14 @@ impl WorkersOut {
         batch: bool,
         call: &Call,
     ) -> Result<bool, WireError> {
-        let WorkersOut { list, told, .. } = self;
+        let WorkersOut { list, announced, .. } = self;
         let Some(Some(out)) = list.get_mut(worker.0 as usize) else { return Ok(false) };
         let Some(payload) = call.send(worker.0, out.pid) else { return Ok(false) };
         out.calls = out.calls.wrapping_add(1);
         let can_wait = batch && payload.bytes <= SMALL;
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
-        push_payload(out, told, worker, &payload, &message)?;
+        push_payload(out, announced, worker, &payload, &message)?;
         self.mark(worker, !can_wait);
         Ok(true)
     }
@@ -207,10 +207,10 @@ impl WorkersOut {
         call: u64,
         payload: &Payload,
     ) -> Result<(), WireError> {
-        let WorkersOut { list, told, .. } = self;
+        let WorkersOut { list, announced, .. } = self;
         let Some(Some(out)) = list.get_mut(worker.0 as usize) else { return Ok(()) };
         let message = Message::CallbackReply { call, sections: payload.sections() };
-        push_payload(out, told, worker, payload, &message)?;
+        push_payload(out, announced, worker, payload, &message)?;
         self.mark(worker, true);
         Ok(())
     }
@@ -248,12 +248,12 @@ impl WorkersOut {
         blob: BlobId,
         data: &SharedData,
     ) -> Result<(), WireError> {
-        let WorkersOut { list, told, .. } = self;
+        let WorkersOut { list, announced, .. } = self;
         let Some(Some(out)) = list.get_mut(worker.0 as usize) else { return Ok(()) };
         let message = Message::Blob { blob: blob.0, sections: data.sections() };
         let WorkerOut { up, segments, .. } = out;
         let mut to = up.pushing();
-        announce(data.segment(), &mut to, |segment| is_new(segments, told, worker, segment))?;
+        announce(data.segment(), &mut to, |segment| is_new(segments, announced, worker, segment))?;
         to.push(&message)?;
         drop(to);
         self.mark(worker, true);
@@ -283,7 +283,7 @@ impl WorkersOut {
     #[must_use]
     pub(crate) fn drop_segment(&mut self, segment: u32, now: bool) -> Vec<(WorkerId, WireError)> {
         let mut failed = Vec::new();
-        for worker in self.told.remove(&segment).unwrap_or_default() {
+        for worker in self.announced.remove(&segment).unwrap_or_default() {
             let Some(out) = self.get(worker) else { continue };
             out.segments.remove(&segment);
             match out.up.push(&Message::DropSegment { segment }) {
@@ -359,13 +359,13 @@ impl WorkersOut {
 /// Whether a segment has not been announced to a worker yet. Marks it as announced.
 fn is_new(
     segments: &mut HashSet<u32>,
-    told: &mut HashMap<u32, Vec<WorkerId>>,
+    announced: &mut HashMap<u32, Vec<WorkerId>>,
     worker: WorkerId,
     segment: u32,
 ) -> bool {
     let new = segments.insert(segment);
     if new {
-        told.entry(segment).or_default().push(worker);
+        announced.entry(segment).or_default().push(worker);
     }
     new
 }
@@ -373,7 +373,7 @@ fn is_new(
 /// Pushes a message with the sections of `payload`, and the messages that precede and follow it.
 fn push_payload(
     out: &mut WorkerOut,
-    told: &mut HashMap<u32, Vec<WorkerId>>,
+    announced: &mut HashMap<u32, Vec<WorkerId>>,
     worker: WorkerId,
     payload: &Payload,
     message: &Message<'_>,
@@ -382,7 +382,7 @@ fn push_payload(
     let returned = returns.take();
     let mut to = up.pushing();
     push_releases(&returned, &mut to)?;
-    payload.announce(&mut to, |segment| is_new(segments, told, worker, segment))?;
+    payload.announce(&mut to, |segment| is_new(segments, announced, worker, segment))?;
     to.push_in(payload.order, message)?;
     payload.push_streams(&mut to)
 }

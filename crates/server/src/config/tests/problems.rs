@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn told(text: &str) -> String {
+fn listed(text: &str) -> String {
     read(text, "server.toml", &defaults()).unwrap_err().to_string()
 }
 
 /// The message for a table with one more line.
 fn of_table(table: &str, line: &str) -> String {
-    let text = told(&format!("[{table}]\n{line}"));
+    let text = listed(&format!("[{table}]\n{line}"));
     let prefix = format!("server.toml:2: [{table}]: ");
     text.strip_prefix(&prefix).unwrap_or_else(|| panic!("{text}")).to_owned()
 }
@@ -63,12 +63,16 @@ server.toml:21: [users]: `NAME` is \"a b\": write 1 to 255 bytes without blanks 
 server.toml:23: [groups.staff]: `calls` is 0: write a whole number from 1 to 1000000, or \"unlimited\"
 server.toml:24: [groups.staff]: `bytes` is 100: write a size as in \"64 MiB\" or \"2 GB\", or \"unlimited\"
 server.toml:25: [groups.staff]: there is no key `audit`: the keys are `modules`, `code`, `monitor`, `weight`, `priority`, `calls`, `queued`, `bytes`, `rate`, `workers`, `cpu_seconds_per_day`, `shared_bytes`";
-    let (told, expected): (Vec<_>, Vec<_>) =
-        (told(text).lines().map(str::to_owned).collect(), expected.lines().collect());
+    let (listed, expected): (Vec<_>, Vec<_>) =
+        (listed(text).lines().map(str::to_owned).collect(), expected.lines().collect());
     for line in &expected {
-        assert!(told.iter().any(|there| there == line), "{line}\nis not in\n{}", told.join("\n"));
+        assert!(
+            listed.iter().any(|there| there == line),
+            "{line}\nis not in\n{}",
+            listed.join("\n")
+        );
     }
-    assert_eq!(told.len(), expected.len(), "{}", told.join("\n"));
+    assert_eq!(listed.len(), expected.len(), "{}", listed.join("\n"));
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn the_network_needs_certificates() {
     let text = of_table("server", "addresses = ['::1']");
     assert_eq!(text, format!("`addresses` {expected} `addresses` out"));
     // Only the certificate is missing.
-    let text = told("[server]\nport = 1\n[tls]\nkey = 'a'\nauthority = 'b'");
+    let text = listed("[server]\nport = 1\n[tls]\nkey = 'a'\nauthority = 'b'");
     assert_eq!(
         text,
         "server.toml:3: [tls]: there is no `certificate`: write it, as in certificate = \"server.crt\""
@@ -89,24 +93,24 @@ fn the_network_needs_certificates() {
 #[test]
 fn addresses_are_numbers() {
     let text =
-        told(&format!("[server]\naddresses = ['localhost', '1.2.3.4:80', '::', '::']\n{TLS}"));
+        listed(&format!("[server]\naddresses = ['localhost', '1.2.3.4:80', '::', '::']\n{TLS}"));
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].contains("`addresses` is \"localhost\": write a list of addresses"), "{text}");
     assert!(lines[1].contains("`addresses` is \"1.2.3.4:80\""), "{text}");
     assert!(lines[2].ends_with("`addresses` has \"::\" twice: take one of the two out"), "{text}");
     assert_eq!(lines.len(), 3);
-    let text = told(&format!("[server]\naddresses = []\n{TLS}"));
+    let text = listed(&format!("[server]\naddresses = []\n{TLS}"));
     assert!(text.contains("`addresses` is empty: write a list of addresses"), "{text}");
 }
 
 #[test]
 fn python_functions_need_an_interpreter() {
     assert_eq!(
-        told("[python.a]\nfunctions = 'm:f'"),
+        listed("[python.a]\nfunctions = 'm:f'"),
         "server.toml:1: there is no `python` in [workers]: name the interpreter, as in python = \
          \"/usr/bin/python3\""
     );
-    let text = told("[workers]\npython = 'p'\n[python.a]\nisolation = 'user'");
+    let text = listed("[workers]\npython = 'p'\n[python.a]\nisolation = 'user'");
     assert_eq!(
         text,
         "server.toml:3: [python.a]: it offers nothing: write `functions` or `classes`"
@@ -116,7 +120,7 @@ fn python_functions_need_an_interpreter() {
 #[test]
 fn names_of_python_functions() {
     for wrong in ["a", ":f", "a:", "a.:f", "a:b.c", "1a:f", "a b:f", "a:f:g", "../a:f"] {
-        let text = told(&format!("[workers]\npython = 'p'\n[python.a]\nfunctions = ['{wrong}']"));
+        let text = listed(&format!("[workers]\npython = 'p'\n[python.a]\nfunctions = ['{wrong}']"));
         assert!(
             text.contains(&format!("`functions` is {wrong:?}: write a list such as")),
             "{text}"
@@ -124,7 +128,7 @@ fn names_of_python_functions() {
     }
     for [first, second] in [["functions", "classes"], ["classes", "functions"]] {
         let keys = format!("{first} = 'a:f'\n{second} = 'b:f'");
-        let text = told(&format!("[workers]\npython = 'p'\n[python.a]\n{keys}"));
+        let text = listed(&format!("[workers]\npython = 'p'\n[python.a]\n{keys}"));
         let expected = format!("`{second}` has \"f\" twice: take one of the two out");
         assert!(text.ends_with(&expected), "{text}");
     }
@@ -144,9 +148,9 @@ fn a_state_folder_is_needed() {
 
 #[test]
 fn without_workers_here_there_are_host_groups() {
-    let text = told("workers.count = 0");
+    let text = listed("workers.count = 0");
     assert!(text.contains("`count` is 0, and there are no host groups"), "{text}");
-    let text = told("workers = { count = 0, servers = [] }");
+    let text = listed("workers = { count = 0, servers = [] }");
     assert!(text.contains("`count` is 0, and there are no host groups"), "{text}");
     assert_eq!(config("workers = { count = 0, servers = 'ssh://node1' }").workers.count, 0);
 }
@@ -155,7 +159,7 @@ fn without_workers_here_there_are_host_groups() {
 fn paths_of_sockets_are_short() {
     let path = format!("/{}", "x".repeat(106));
     assert_eq!(config(&format!("server.socket = '{path}'")).socket, Path::new(&path));
-    let text = told(&format!("server.socket = '{path}x'"));
+    let text = listed(&format!("server.socket = '{path}x'"));
     assert!(text.ends_with("which has more than 107 bytes: write a shorter `socket`"), "{text}");
 }
 
@@ -246,7 +250,7 @@ fn http_without_certificates_stays_on_this_machine() {
              listen at 127.0.0.1"
         )
     });
-    assert_eq!(told(&format!("[http]\n{line}")), expected.join("\n"));
+    assert_eq!(listed(&format!("[http]\n{line}")), expected.join("\n"));
     let with_tls = config(&format!("{TLS}[http]\n{line}"));
     assert_eq!(with_tls.http.unwrap().addresses.len(), 4);
 }
@@ -255,11 +259,11 @@ fn http_without_certificates_stays_on_this_machine() {
 fn tables_are_tables() {
     for (name, example) in [("tls", "[tls]"), ("users", "[users.NAME]"), ("results", "[results]")] {
         assert_eq!(
-            told(&format!("{name} = 1")),
+            listed(&format!("{name} = 1")),
             format!("server.toml:1: `{name}` is 1: write a table, as in {example}")
         );
     }
-    let text = told("[colour]");
+    let text = listed("[colour]");
     assert!(
         text.starts_with(
             "server.toml:1: there is no table [colour]: the tables are [server], [tls],"
@@ -270,9 +274,9 @@ fn tables_are_tables() {
 
 #[test]
 fn a_file_that_is_not_toml() {
-    assert!(told("[server]\nname = \n").starts_with("server.toml:2: is not valid TOML: "));
+    assert!(listed("[server]\nname = \n").starts_with("server.toml:2: is not valid TOML: "));
     assert_eq!(
-        told("[server]\n[server]"),
+        listed("[server]\n[server]"),
         "server.toml:2: `server` is there twice: take one of the two out, or give it another name"
     );
     let problems = read_file(Path::new("/usr")).unwrap_err().to_string();

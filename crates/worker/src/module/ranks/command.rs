@@ -52,10 +52,10 @@ pub fn environment() -> Vec<(OsString, OsString)> {
         let mut foreign = OF_RANKS.iter().chain(jobs);
         foreign.any(|start| name.as_encoded_bytes().starts_with(start.as_bytes()))
     };
-    let kept = std::env::vars_os().filter(|(name, _)| !is_foreign(name));
+    let inherited = std::env::vars_os().filter(|(name, _)| !is_foreign(name));
     let options = OPTIONS.iter().map(|(name, value)| (name.into(), value.into()));
     let as_root = AS_ROOT.iter().filter(|_| geteuid().is_root());
-    kept.chain(options).chain(as_root.map(|name| (name.into(), "1".into()))).collect()
+    inherited.chain(options).chain(as_root.map(|name| (name.into(), "1".into()))).collect()
 }
 
 /// The nodes of the job that this host stands for.

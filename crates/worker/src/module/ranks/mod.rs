@@ -24,11 +24,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::link::WorkerLink;
 use crate::module::arguments::Arguments;
-use crate::module::error::{CallError, Lost};
+use crate::module::error::{CallError, LostRanks};
 use crate::module::raised::Raised;
 use command::{Nodes, Running, chosen, how};
 use listener::Listener;
-use protocol::{Connection, Said};
+use protocol::{Connection, RankMessage};
 use stage::{Stage, check_for_nodes};
 
 pub(super) use cancellation::is_cancelled;
@@ -52,7 +52,7 @@ pub type Program = Box<dyn Fn() -> Result<PathBuf, String> + Send>;
 #[derive(Debug)]
 pub(super) struct Group {
     module: PathBuf,
-    asked: Ranks,
+    requested: Ranks,
     /// The command that started them.
     command: String,
     running: Running,
@@ -62,26 +62,26 @@ pub(super) struct Group {
 
 impl Group {
     /// Whether it can run functions of that module for a call with this request.
-    pub(super) fn serves(&mut self, module: &Path, asked: &Ranks) -> bool {
-        self.module == module && self.asked == *asked && self.running.ended().is_none()
+    pub(super) fn serves(&mut self, module: &Path, requested: &Ranks) -> bool {
+        self.module == module && self.requested == *requested && self.running.ended().is_none()
     }
 
     /// Starts ranks for functions of a module.
     pub(super) fn start(
         module: &Path,
-        asked: &Ranks,
+        requested: &Ranks,
         program: &Program,
     ) -> Result<Group, CallError> {
-        let ranks = asked.ranks;
+        let ranks = requested.ranks;
         let not_started =
-            |why: String| Lost::at_start(format!("{ranks} ranks could not be started: {why}"));
+            |why: String| LostRanks::at_start(format!("{ranks} ranks could not be started: {why}"));
         let program = program().map_err(not_started)?;
-        let command = chosen(&asked.command);
+        let command = chosen(&requested.command);
         let nodes = Nodes::of_this_host();
         // Nothing is left behind, however this process ends: a socket loses its name when all ranks have connected.
         let listener = if nodes.is_some() { Listener::remote() } else { Listener::local() };
         let listener = listener.map_err(|error| not_started(format!("its socket: {error}")))?;
-        let running = Running::start(&command, asked, nodes, &program, &listener);
+        let running = Running::start(&command, requested, nodes, &program, &listener);
         let running = running.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_started(format!(
                 "`{}` is not there: install Open MPI (openmpi-bin), or name the command by `mpirun` in the grid's \
@@ -91,15 +91,16 @@ impl Group {
             _ => not_started(format!("`{command}`: {error}")),
         })?;
         let pool = Pool::new(KEEP_FREE);
-        let (module, asked) = (module.to_owned(), asked.clone());
-        let mut group = Group { module, asked, command, running, connections: Vec::new(), pool };
+        let (module, requested) = (module.to_owned(), requested.clone());
+        let mut group =
+            Group { module, requested, command, running, connections: Vec::new(), pool };
         group.gather(&listener)?;
         Ok(group)
     }
 
     /// Waits for all ranks.
     fn gather(&mut self, listener: &Listener) -> Result<(), CallError> {
-        let wanted = self.asked.ranks as usize;
+        let wanted = self.requested.ranks as usize;
         let mut coming: Vec<Connection> = Vec::new();
         let mut here: Vec<Option<Connection>> = (0..wanted).map(|_| None).collect();
         let end = Instant::now() + START_TIME;
@@ -116,7 +117,7 @@ impl Group {
             for at in (0..coming.len()).rev().filter(|at| ready[at + 1]) {
                 let connection = coming.swap_remove(at);
                 match connection.receive() {
-                    Ok((Said::Here { rank, ranks }, ..)) => {
+                    Ok((RankMessage::Here { rank, ranks }, ..)) => {
                         if ranks as usize != wanted {
                             return Err(self.lost(&format!(
                                 "could not be started: they are {ranks} for MPI. The module was built with another \
@@ -127,14 +128,14 @@ impl Group {
                             *place = Some(connection);
                         }
                     }
-                    Ok((Said::Failed(why), ..)) => return Err(CallError::Module(why)),
+                    Ok((RankMessage::Failed(why), ..)) => return Err(CallError::Module(why)),
                     // It has ended, and so will the command.
                     Ok(_) | Err(_) => {}
                 }
             }
             if let Ok(connection) = listener.accept() {
                 let module = self.module.to_string_lossy().into_owned();
-                if connection.send(&Said::Serve(module), [&[], &[]], None).is_ok() {
+                if connection.send(&RankMessage::Serve(module), [&[], &[]], None).is_ok() {
                     coming.push(connection);
                 }
                 continue;
@@ -166,17 +167,17 @@ impl Group {
         let file = stage.lent.segment().file();
         let (_, own_name) = function.split_once('/').unwrap_or(("", function));
         for (rank, connection) in self.connections.iter().enumerate() {
-            let told = if rank == 0 { &stage.first } else { &stage.others };
+            let describe_end = if rank == 0 { &stage.first } else { &stage.others };
             let passes = connection.passes_memory;
             let content = if passes { &[] } else { stage.content(rank)? };
-            let run = Said::Run {
+            let run = RankMessage::Run {
                 function: own_name.to_owned(),
                 stage: stage.layout,
                 content: content.len(),
-                places: told.places.clone(),
+                places: describe_end.places.clone(),
             };
             let file = passes.then(|| file.as_fd());
-            if connection.send(&run, [&told.texts, content], file).is_err() {
+            if connection.send(&run, [&describe_end.texts, content], file).is_err() {
                 return Err(self.lost(&format!("were lost before they ran {function}"), Some(rank)));
             }
         }
@@ -219,23 +220,23 @@ impl Group {
                 is_cancelled = true;
                 for rank in &waiting {
                     // One that is lost is noticed below.
-                    let _ = self.connections[*rank].send(&Said::Cancel, [&[], &[]], None);
+                    let _ = self.connections[*rank].send(&RankMessage::Cancel, [&[], &[]], None);
                 }
             }
             for at in (0..waiting.len()).rev().filter(|at| ready[*at]) {
                 let rank = waiting.swap_remove(at);
                 match self.connections[rank].receive() {
-                    Ok((Said::Returned { processor: used }, texts, _)) => {
+                    Ok((RankMessage::Returned { processor: used }, texts, _)) => {
                         processor += used;
                         if rank == 0 {
                             results = texts;
                         }
                     }
-                    Ok((Said::Failed(why), ..)) => {
+                    Ok((RankMessage::Failed(why), ..)) => {
                         let error = CallError::Memory(format!("{why} on rank {rank}"));
                         failed.get_or_insert((Instant::now() + GRACE, error));
                     }
-                    Ok((Said::Raised { kind, message }, ..)) => {
+                    Ok((RankMessage::Raised { kind, message }, ..)) => {
                         let message = format!("{message} (on rank {rank})");
                         let error = CallError::Raised(Box::new(Raised::new(kind, message)));
                         failed.get_or_insert((Instant::now() + GRACE, error));
@@ -259,12 +260,16 @@ impl Group {
         // The command ends the others when one has died, and reports the reason.
         let ended = self.running.wait();
         let first = first.map(|rank| format!("; rank {rank} ended first"));
-        let (told, status, signal) = match ended {
+        let (describe_end, status, signal) = match ended {
             None => (String::new(), None, None),
-            Some(ended) => self.told(ended),
+            Some(ended) => self.describe_end(ended),
         };
-        CallError::Lost(Box::new(Lost {
-            what: format!("{} ranks {what}{}{told}", self.asked.ranks, first.unwrap_or_default()),
+        CallError::Lost(Box::new(LostRanks {
+            what: format!(
+                "{} ranks {what}{}{describe_end}",
+                self.requested.ranks,
+                first.unwrap_or_default()
+            ),
             pid: Some(self.running.pid()),
             status,
             signal,
@@ -272,7 +277,7 @@ impl Group {
         }))
     }
 
-    fn told(&self, ended: ExitStatus) -> (String, Option<i32>, Option<i32>) {
+    fn describe_end(&self, ended: ExitStatus) -> (String, Option<i32>, Option<i32>) {
         let (how, status, signal) = how(ended);
         (format!(": `{}` ended {how}", self.command), status, signal)
     }

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 /// A message.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Said {
+pub(super) enum RankMessage {
     /// Worker to rank, first message: the file of the module whose functions will be called.
     Serve(String),
     /// Rank to worker: it has connected, and sees this many ranks.
     Here { rank: u32, ranks: u32 },
     /// Worker to rank: call a function. The descriptor is that of the arrays' memory; the bytes are lists of texts.
     /// Without a descriptor, the first `content` bytes of that memory follow the texts.
-    Run { function: String, stage: Layout, content: usize, places: Vec<Place> },
+    Run { function: String, stage: Layout, content: usize, places: Vec<RankArgument> },
     /// Worker to rank: the call that it runs has been cancelled.
     Cancel,
     /// Rank to worker: the function has returned after this much processor time, ns. The bytes are the returned lists
@@ -42,7 +42,7 @@ pub(super) const PAGE: usize = 4096;
 
 /// Location of an argument for a rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Place {
+pub(super) enum RankArgument {
     /// NULL.
     Null,
     /// A number.
@@ -78,7 +78,7 @@ impl Connection {
     /// Sends a message with the bytes of both parts.
     pub(super) fn send(
         &self,
-        said: &Said,
+        said: &RankMessage,
         [bytes, content]: [&[u8]; 2],
         file: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
@@ -106,7 +106,7 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn receive(&self) -> io::Result<(Said, Vec<u8>, Option<OwnedFd>)> {
+    pub(super) fn receive(&self) -> io::Result<(RankMessage, Vec<u8>, Option<OwnedFd>)> {
         let mut head = [0; HEAD];
         let mut descriptors = VecDeque::new();
         self.fill(&mut head, &mut descriptors)?;
@@ -153,15 +153,16 @@ mod tests {
         let end = |socket: UnixStream| Connection { socket: socket.into(), passes_memory: true };
         let (one, other) = (end(one), end(other));
         let file = gridrpc_sys::memory_file(c"test", PAGE as u64).unwrap();
-        let places = vec![Place::Number([7; 16]), Place::At(PAGE)];
+        let places = vec![RankArgument::Number([7; 16]), RankArgument::At(PAGE)];
         let stage = Layout { results: PAGE, len: 2 * PAGE };
-        let run = Said::Run { function: "f".into(), stage, content: 4, places: places.clone() };
+        let run =
+            RankMessage::Run { function: "f".into(), stage, content: 4, places: places.clone() };
         one.send(&run, [b"texts", b"more"], Some(file.as_fd())).unwrap();
-        one.send(&Said::Returned { processor: 5 }, [b"", b""], None).unwrap();
+        one.send(&RankMessage::Returned { processor: 5 }, [b"", b""], None).unwrap();
         let (said, bytes, file) = other.receive().unwrap();
-        assert!(matches!(said, Said::Run { places: came, .. } if came == places));
+        assert!(matches!(said, RankMessage::Run { places: came, .. } if came == places));
         assert!(bytes == b"textsmore" && file.is_some());
-        assert!(matches!(other.receive().unwrap().0, Said::Returned { processor: 5 }));
+        assert!(matches!(other.receive().unwrap().0, RankMessage::Returned { processor: 5 }));
         drop(one);
         assert_eq!(other.receive().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }

@@ -18,7 +18,7 @@ use gridrpc_wire::Order;
 
 use super::cancellation::CANCELLED;
 use super::listener::connect;
-use super::protocol::{Connection, Layout, Place, Said};
+use super::protocol::{Connection, Layout, RankArgument, RankMessage};
 use crate::module::entry::Entry;
 use crate::module::library::Library;
 use crate::module::strings::{self, Texts};
@@ -26,7 +26,7 @@ use crate::module::strings::{self, Texts};
 /// Serves the worker that listens at `place`, until the connection ends.
 fn serve(place: &OsStr) -> io::Result<()> {
     let connection = Arc::new(connect(place)?);
-    let (Said::Serve(module), ..) = connection.receive()? else {
+    let (RankMessage::Serve(module), ..) = connection.receive()? else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     let calls = receive_calls(&connection)?;
@@ -36,7 +36,7 @@ fn serve(place: &OsStr) -> io::Result<()> {
             module
         }
         Err(why) => {
-            connection.send(&Said::Failed(why), [&[], &[]], None)?;
+            connection.send(&RankMessage::Failed(why), [&[], &[]], None)?;
             // Wait until the worker has received it: `mpirun` would end the other ranks, which may have to report the
             // same.
             loop {
@@ -49,7 +49,7 @@ fn serve(place: &OsStr) -> io::Result<()> {
         match run(&module, &call) {
             Ok(Done { processor, texts, memory }) => {
                 let results = if returns_content { memory.results() } else { &[] };
-                connection.send(&Said::Returned { processor }, [&texts, results], None)?;
+                connection.send(&RankMessage::Returned { processor }, [&texts, results], None)?;
             }
             Err(said) => connection.send(&said, [&[], &[]], None)?,
         }
@@ -62,7 +62,7 @@ struct Call {
     function: String,
     stage: Layout,
     content: usize,
-    places: Vec<Place>,
+    places: Vec<RankArgument>,
     bytes: Vec<u8>,
     file: Option<OwnedFd>,
 }
@@ -75,12 +75,12 @@ fn receive_calls(connection: &Arc<Connection>) -> io::Result<Receiver<Call>> {
     let receive = move || {
         loop {
             match connection.receive() {
-                Ok((Said::Run { function, stage, content, places }, bytes, file)) => {
+                Ok((RankMessage::Run { function, stage, content, places }, bytes, file)) => {
                     CANCELLED.store(false, Ordering::Relaxed);
                     // Nobody takes it if this process is about to end.
                     let _ = sender.send(Call { function, stage, content, places, bytes, file });
                 }
-                Ok((Said::Cancel, ..)) => CANCELLED.store(true, Ordering::Relaxed),
+                Ok((RankMessage::Cancel, ..)) => CANCELLED.store(true, Ordering::Relaxed),
                 // SAFETY: ends the process without its exit handlers.
                 Ok(_) | Err(_) => unsafe { libc::_exit(0) },
             }
@@ -99,7 +99,7 @@ struct RawMpi {
 const SYMBOL: &CStr = c"gridrpc_mpi_v1";
 
 /// Loads the module and becomes a rank.
-fn begin(path: &Path) -> Result<(Arc<Library>, Said), String> {
+fn begin(path: &Path) -> Result<(Arc<Library>, RankMessage), String> {
     // Parts of MPI that are loaded later look up its symbols globally.
     let (library, symbol) = Library::load_for_all(path, SYMBOL)?;
     let symbol = symbol.cast::<RawMpi>();
@@ -107,7 +107,7 @@ fn begin(path: &Path) -> Result<(Arc<Library>, Said), String> {
     // SAFETY: the stub declares the symbol with this type; the function gets two places to write to.
     let is_there = unsafe { ((*symbol.as_ptr()).init)(&raw mut rank, &raw mut ranks) } != 0;
     match (is_there, u32::try_from(rank), u32::try_from(ranks)) {
-        (true, Ok(rank), Ok(ranks)) => Ok((Arc::new(library), Said::Here { rank, ranks })),
+        (true, Ok(rank), Ok(ranks)) => Ok((Arc::new(library), RankMessage::Here { rank, ranks })),
         _ => Err("MPI could not be initialized".to_owned()),
     }
 }
@@ -122,10 +122,11 @@ struct Done {
 }
 
 /// Calls a function.
-fn run(library: &Arc<Library>, call: &Call) -> Result<Done, Said> {
-    let entry = library.entry(&call.function).map_err(Said::Failed)?;
+fn run(library: &Arc<Library>, call: &Call) -> Result<Done, RankMessage> {
+    let entry = library.entry(&call.function).map_err(RankMessage::Failed)?;
     let (texts, memory) = call.memory()?;
-    let mut given = Given::new(&memory, &call.places, texts).map_err(Said::Failed)?;
+    let mut given =
+        RankArguments::new(&memory, &call.places, texts).map_err(RankMessage::Failed)?;
     let before = processor_ns();
     let returned = entry.run(&mut given.pointers);
     let processor = processor_ns() - before;
@@ -134,7 +135,7 @@ fn run(library: &Arc<Library>, call: &Call) -> Result<Done, Said> {
     unsafe { libc::fflush(std::ptr::null_mut()) };
     returned.map_err(|error| {
         let (kind, message) = (error.kind().to_owned(), error.to_string());
-        Said::Raised { kind, message }
+        RankMessage::Raised { kind, message }
     })?;
     let mut left = Vec::new();
     for (_, texts, returns) in &given.texts {
@@ -150,15 +151,17 @@ fn run(library: &Arc<Library>, call: &Call) -> Result<Done, Said> {
 
 impl Call {
     /// Its texts and its memory. From another node, the memory's content comes behind the texts.
-    fn memory(&self) -> Result<(&[u8], Memory), Said> {
+    fn memory(&self) -> Result<(&[u8], Memory), RankMessage> {
         let Call { stage, bytes, file, .. } = self;
-        let failed =
-            |error: io::Error| Said::Failed(format!("{} bytes of arguments ({error})", stage.len));
+        let failed = |error: io::Error| {
+            RankMessage::Failed(format!("{} bytes of arguments ({error})", stage.len))
+        };
         if let Some(file) = file {
             return Ok((bytes, Memory::new(file.as_fd(), *stage).map_err(failed)?));
         }
         let texts = bytes.len().checked_sub(self.content).filter(|_| self.content <= stage.len);
-        let texts = texts.ok_or_else(|| Said::Failed("a call came without its memory".into()))?;
+        let texts =
+            texts.ok_or_else(|| RankMessage::Failed("a call came without its memory".into()))?;
         let (texts, content) = bytes.split_at(texts);
         let file = gridrpc_sys::memory_file(c"gridrpc-rank", stage.len.max(1) as u64);
         let file = File::from(file.map_err(failed)?);
@@ -240,7 +243,7 @@ impl Memory {
 }
 
 /// Arguments of the function.
-struct Given {
+struct RankArguments {
     pointers: Vec<*mut c_void>,
     /// Index of their parameter, the texts, and whether they are returned.
     texts: Vec<(usize, Texts, bool)>,
@@ -251,11 +254,15 @@ struct Given {
     news: Vec<Vec<u8>>,
 }
 
-impl Given {
-    fn new(memory: &Memory, places: &[Place], mut texts: &[u8]) -> Result<Given, String> {
+impl RankArguments {
+    fn new(
+        memory: &Memory,
+        places: &[RankArgument],
+        mut texts: &[u8],
+    ) -> Result<RankArguments, String> {
         let views = [&memory.own, &memory.results];
         let known = views.map(|view| view.start.addr().get()..view.start.addr().get() + view.len);
-        let mut given = Given {
+        let mut given = RankArguments {
             pointers: Vec::with_capacity(places.len()),
             texts: Vec::new(),
             known: known.to_vec(),
@@ -265,16 +272,16 @@ impl Given {
         };
         for (index, place) in places.iter().enumerate() {
             let pointer = match place {
-                Place::Null => std::ptr::null_mut(),
-                Place::Number(bytes) => {
+                RankArgument::Null => std::ptr::null_mut(),
+                RankArgument::Number(bytes) => {
                     given.numbers.push(u128::from_ne_bytes(*bytes));
                     given
                         .numbers
                         .last_mut()
                         .map_or(std::ptr::null_mut(), |number| std::ptr::from_mut(number).cast())
                 }
-                Place::At(offset) => memory.at(*offset),
-                Place::New(len) => {
+                RankArgument::At(offset) => memory.at(*offset),
+                RankArgument::New(len) => {
                     let mut bytes = Vec::<u8>::new();
                     let is_there = bytes.try_reserve_exact(*len);
                     is_there.map_err(|_| format!("an array of {len} bytes"))?;
@@ -286,7 +293,7 @@ impl Given {
                     given.news.push(bytes);
                     start.cast()
                 }
-                Place::Texts { len, alone, returns } => {
+                RankArgument::Texts { len, alone, returns } => {
                     let (own, rest) = texts.split_at_checked(*len).ok_or("texts did not come")?;
                     texts = rest;
                     let list = list_texts(own, Order::NATIVE).ok_or("what came is not text")?;
@@ -306,7 +313,7 @@ impl Given {
 
     /// Frees the texts, including those that the function has handed over.
     fn free(self, entry: &Entry) {
-        let Given { texts, known, .. } = self;
+        let RankArguments { texts, known, .. } = self;
         let all: Vec<_> = texts
             .into_iter()
             .map(|(index, texts, returns)| {

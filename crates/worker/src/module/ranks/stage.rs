@@ -8,11 +8,11 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use gridrpc_idl::{Distribution, Function, Kind, Mode, Parameter, Type};
-use gridrpc_shm::segment::{Lent, Pool};
+use gridrpc_shm::segment::{Pool, PooledSegment};
 use gridrpc_typed::{add_text, gives_sizes, list_texts};
 use gridrpc_wire::Order;
 
-use super::protocol::{Layout, PAGE, Place};
+use super::protocol::{Layout, PAGE, RankArgument};
 use crate::module::arguments::{Argument, Arguments, Backing, named};
 use crate::module::error::CallError;
 
@@ -21,25 +21,25 @@ const ALIGNMENT: usize = 64;
 
 /// Data for the ranks: the places of arguments, and the texts among them.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    pub(super) places: Vec<Place>,
+pub(super) struct RankData {
+    pub(super) places: Vec<RankArgument>,
     pub(super) texts: Vec<u8>,
 }
 
 /// The memory, filled.
 #[derive(Debug)]
 pub(super) struct Stage {
-    pub(super) lent: Lent,
+    pub(super) lent: PooledSegment,
     pub(super) layout: Layout,
-    pub(super) first: Told,
-    pub(super) others: Told,
+    pub(super) first: RankData,
+    pub(super) others: RankData,
     /// Which arguments are returned, and their places.
     results: Vec<(usize, usize)>,
 }
 
 /// Value of an argument on ranks other than the first.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Elsewhere {
+enum OtherRanks {
     /// Not there.
     Absent,
     /// Memory without content.
@@ -49,7 +49,7 @@ enum Elsewhere {
 }
 
 /// Scalars and other arguments that sizes depend on are the same everywhere; everything else follows the interface.
-fn elsewhere(function: &Function, index: usize) -> Elsewhere {
+fn elsewhere(function: &Function, index: usize) -> OtherRanks {
     let parameter = &function.parameters[index];
     let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
     let is_scalar = match parameter.kind {
@@ -57,11 +57,11 @@ fn elsewhere(function: &Function, index: usize) -> Elsewhere {
         _ => false,
     };
     match parameter.distribution {
-        _ if is_scalar || comes && gives_sizes(function, index) => Elsewhere::Same,
-        Some(Distribution::Broadcast) if comes || is_file(parameter) => Elsewhere::Same,
-        Some(Distribution::Allocate) if is_file(parameter) => Elsewhere::Same,
-        Some(_) => Elsewhere::Empty,
-        None => Elsewhere::Absent,
+        _ if is_scalar || comes && gives_sizes(function, index) => OtherRanks::Same,
+        Some(Distribution::Broadcast) if comes || is_file(parameter) => OtherRanks::Same,
+        Some(Distribution::Allocate) if is_file(parameter) => OtherRanks::Same,
+        Some(_) => OtherRanks::Empty,
+        None => OtherRanks::Absent,
     }
 }
 
@@ -76,7 +76,7 @@ fn is_file(parameter: &Parameter) -> bool {
 pub(super) fn check_for_nodes(arguments: &Arguments) -> Result<(), CallError> {
     let function = arguments.interface();
     for (index, parameter) in function.parameters.iter().enumerate() {
-        if is_file(parameter) && matches!(elsewhere(function, index), Elsewhere::Same) {
+        if is_file(parameter) && matches!(elsewhere(function, index), OtherRanks::Same) {
             return Err(CallError::Arguments(format!(
                 "`{}` is a file for all ranks, and ranks are on other nodes: give its name as a string, and place it in \
                  a folder that the nodes share",
@@ -88,7 +88,7 @@ pub(super) fn check_for_nodes(arguments: &Arguments) -> Result<(), CallError> {
 }
 
 /// Stretches of the memory, as they are allocated.
-struct Stretches {
+struct MemoryRanges {
     /// The private part of each rank.
     own: usize,
     /// The results of the first rank.
@@ -105,8 +105,8 @@ impl Stage {
     /// Copies the arguments there.
     pub(super) fn fill(pool: &Arc<Pool>, arguments: &Arguments) -> Result<Stage, CallError> {
         let function = arguments.interface();
-        let mut stretches = Stretches { own: 0, results: 0 };
-        let (mut first, mut others) = (Told::default(), Told::default());
+        let mut stretches = MemoryRanges { own: 0, results: 0 };
+        let (mut first, mut others) = (RankData::default(), RankData::default());
         // Pairs of argument and place.
         let mut copies = Vec::new();
         let mut results = Vec::new();
@@ -115,20 +115,20 @@ impl Stage {
             let elsewhere = elsewhere(function, index);
             match &argument.place {
                 Backing::None => {
-                    first.places.push(Place::Null);
-                    others.places.push(Place::Null);
+                    first.places.push(RankArgument::Null);
+                    others.places.push(RankArgument::Null);
                 }
                 Backing::Scalar(bytes) => {
-                    first.places.push(Place::Number(**bytes));
-                    others.places.push(Place::Number(**bytes));
+                    first.places.push(RankArgument::Number(**bytes));
+                    others.places.push(RankArgument::Number(**bytes));
                 }
                 Backing::Texts(_) | Backing::Files(..) => {
                     let all = texts(argument);
                     first.add_texts(parameter, &all);
                     match elsewhere {
-                        Elsewhere::Same => others.add_texts(parameter, &all),
-                        Elsewhere::Empty => others.add_texts(parameter, &vec![None; all.len()]),
-                        Elsewhere::Absent => others.places.push(Place::Null),
+                        OtherRanks::Same => others.add_texts(parameter, &all),
+                        OtherRanks::Empty => others.add_texts(parameter, &vec![None; all.len()]),
+                        OtherRanks::Absent => others.places.push(RankArgument::Null),
                     }
                 }
                 Backing::Section(_)
@@ -137,18 +137,18 @@ impl Stage {
                 | Backing::Shared(_) => {
                     let len = argument.shape.bytes();
                     if len == 0 {
-                        first.places.push(Place::Null);
-                        others.places.push(Place::Null);
+                        first.places.push(RankArgument::Null);
+                        others.places.push(RankArgument::Null);
                         continue;
                     }
                     let mut own = |copies: &mut Vec<_>| {
                         let at = next(&mut stretches.own, len);
                         copies.push((index, at, false));
-                        Place::At(at)
+                        RankArgument::At(at)
                     };
                     let mine = match parameter.mode {
                         Mode::In => own(&mut copies),
-                        Mode::Work => Place::New(len),
+                        Mode::Work => RankArgument::New(len),
                         Mode::Out | Mode::InOut => {
                             let at = next(&mut stretches.results, len);
                             results.push((index, at));
@@ -156,14 +156,14 @@ impl Stage {
                                 copies.push((index, at, true));
                             }
                             // The start of the results is known at the end.
-                            Place::At(at)
+                            RankArgument::At(at)
                         }
                     };
                     others.places.push(match elsewhere {
-                        Elsewhere::Same if parameter.mode == Mode::In => mine.clone(),
-                        Elsewhere::Same => own(&mut copies),
-                        Elsewhere::Empty => Place::New(len),
-                        Elsewhere::Absent => Place::Null,
+                        OtherRanks::Same if parameter.mode == Mode::In => mine.clone(),
+                        OtherRanks::Same => own(&mut copies),
+                        OtherRanks::Empty => RankArgument::New(len),
+                        OtherRanks::Absent => RankArgument::Null,
                     });
                     first.places.push(mine);
                 }
@@ -172,7 +172,7 @@ impl Stage {
         let start = stretches.own.next_multiple_of(PAGE);
         for (index, at) in &mut results {
             *at += start;
-            first.places[*index] = Place::At(*at);
+            first.places[*index] = RankArgument::At(*at);
         }
         let layout = Layout { results: start, len: start + stretches.results };
         let memory = |error: std::io::Error| CallError::Memory(format!("arguments: {error}"));
@@ -240,7 +240,7 @@ impl Stage {
     }
 }
 
-impl Told {
+impl RankData {
     fn add_texts(&mut self, parameter: &Parameter, texts: &[Option<Vec<u8>>]) {
         let before = self.texts.len();
         texts.iter().for_each(|text| add_text(text.as_deref(), &mut self.texts));
@@ -248,7 +248,7 @@ impl Told {
         let goes = matches!(parameter.mode, Mode::Out | Mode::InOut) && !is_file(parameter);
         let alone = is_scalar && !goes;
         let len = self.texts.len() - before;
-        self.places.push(Place::Texts { len, alone, returns: goes });
+        self.places.push(RankArgument::Texts { len, alone, returns: goes });
     }
 }
 
