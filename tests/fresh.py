@@ -194,9 +194,9 @@ class Environment:
 def login_variables() -> dict[str, str]:
     """The variables of a new login."""
     # Machines that run tests are busy.
-    kept = ("HOME", "LANG", "TMPDIR", "USER", "GRIDBENCH_ACCEPT_LOAD")
+    stored = ("HOME", "LANG", "TMPDIR", "USER", "GRIDBENCH_ACCEPT_LOAD")
     return {
-        **{name: os.environ[name] for name in kept if name in os.environ},
+        **{name: os.environ[name] for name in stored if name in os.environ},
         "PATH": "/usr/local/bin:/usr/bin:/bin",
     }
 

@@ -115,14 +115,14 @@ def _no_failure_is_hidden(found: AreaResults) -> Seen:
         for point in failed
         if not any(point.workload in problem or point.why in problem for problem in problems)
     ]
-    told = f"{counted(len(failed), 'run')} failed, and the tables say so" if failed else ""
-    return broken_by(hidden, "no table tells that these failed", told or "no run failed")
+    text = f"{counted(len(failed), 'run')} failed, and the tables say so" if failed else ""
+    return broken_by(hidden, "no table tells that these failed", text or "no run failed")
 
 
 def _figures(found: AreaResults) -> Seen:
     wrong = [f"{row.what} ({area})" for area, row in found.rows if not _follows(row)]
-    told = "medians and ratios, worked out again from the values of the rounds"
-    return broken_by(wrong, "medians or ratios are not those of the values", told)
+    text = "medians and ratios, worked out again from the values of the rounds"
+    return broken_by(wrong, "medians or ratios are not those of the values", text)
 
 
 def _follows(row: _TableRow) -> bool:

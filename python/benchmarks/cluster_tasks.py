@@ -229,8 +229,8 @@ def _tasks_area(
         mine = more.get(python, every[python])["tasks"]
         compared += [(size, peer, mine, more[peer]["tasks"], "after start-up") for peer in peers]
     for size, name, mine, theirs, how in compared:
-        told, target = f"{what(size)}, {python}, {how}; peer: {name}", Target(1.0, of_peer=True)
-        rows.append(PlannedRow(told, "s", mine, peer=theirs, target=target))
+        reported, target = f"{what(size)}, {python}, {how}; peer: {name}", Target(1.0, of_peer=True)
+        rows.append(PlannedRow(reported, "s", mine, peer=theirs, target=target))
     title = f"{tasks:,} tasks of {as_given(seconds)} on {workers:,} workers of {system}"
     return Area(f"cluster/{part}", title, cases, rows, budget=BUDGET[extent])
 

@@ -245,8 +245,8 @@ def latency_area(extent: Extent) -> Area:
             beside = {"bare": "the plainest loop"}
             if engine == _REDIS:
                 beside["own"] = "redis-benchmark"
-            for peer, told in beside.items():
-                what = f"{named(engine, points, case)}; beside {told}"
+            for peer, reported in beside.items():
+                what = f"{named(engine, points, case)}; beside {reported}"
                 ours = case["ours"]
                 yield PlannedRow(what, "us", ours, peer=case[peer], target=target, digits=1)
 

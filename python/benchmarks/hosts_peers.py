@@ -64,7 +64,7 @@ def on_hosts(
     # A short name, as Ray has sockets far below it.
     files = tempfile.TemporaryDirectory(prefix="gb-", ignore_cleanup_errors=True)
     with Rig(nodes, rate) as rig, files as folder:
-        told = ClusterJob(
+        reported = ClusterJob(
             client=rig.client_address,
             ssh=["ssh", "-F", str(rig.config)],
             nodes=[
@@ -74,11 +74,11 @@ def on_hosts(
             **job,  # type: ignore[arg-type] # numbers of the fields' types
         )
         file = Path(folder, "job.json")
-        told.save(file)
+        reported.save(file)
         launch = launch_with_benchmarks(engine.partition(",")[0])
         command = launch.command
         if engine == "mpi":
-            command = _mpiexec(told, Path(folder)) + command
+            command = _mpiexec(reported, Path(folder)) + command
             module = ["-m", "benchmarks.clusters.mpi", "world", str(file)]
         else:
             name = engine.partition(",")[0]

@@ -51,8 +51,8 @@ class Watcher:
         # Runs of parts with a budget take long.
         is_long = self._area.budget is not None and not self._steps.console.is_terminal
         if point.why or is_long:
-            told = point.why or f"done in {about(point.seconds)}"
-            self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
+            reported = point.why or f"done in {about(point.seconds)}"
+            self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {reported}")
 
 
 def measure(

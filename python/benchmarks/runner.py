@@ -210,8 +210,8 @@ def _run(request: AreaRequest, chosen: Sequence[Area]) -> int:
             measured += rows
             missing |= any(row.problems for row in rows)
             if interrupt.came:
-                kept = f"; --out {request.out} resumes" if request.out else ""
-                say(console, f"stopped: what was measured stands above{kept}")
+                stored = f"; --out {request.out} resumes" if request.out else ""
+                say(console, f"stopped: what was measured stands above{stored}")
                 break
     request.printing.document(whole)
     if interrupt.came:

@@ -110,21 +110,21 @@ def gfarm_area(extent: Extent) -> Area:
             missing=gfarm.why_not(backend), most_runs=3, timeout=300,
         )  # fmt: skip
 
-    for backend, kept in _KEPT.items():
-        cases = of_kept[kept] = [case_of(backend, workers) for workers in counts]
+    for backend, stored in _KEPT.items():
+        cases = of_kept[stored] = [case_of(backend, workers) for workers in counts]
         again = case_of(backend, counts[0], ", again")
         every += [cases[0], again, *cases[1:]]
-        what = f"mkdir, workers: {counts[0]}; {kept}, by itself"
+        what = f"mkdir, workers: {counts[0]}; {stored}, by itself"
         rows.append(noise_row(what, cases[0]["rate"], again["rate"]))
         for workers, case in zip(counts, cases, strict=True):
-            what, taken = f"workers: {workers}; {kept}", case["latency"] * 1e6
+            what, taken = f"workers: {workers}; {stored}", case["latency"] * 1e6
             rows.append(PlannedRow(f"mkdir, {what}", "/s", case["rate"], digits=0))
             rows.append(PlannedRow(f"time of one (median), {what}", "us", taken, digits=0))
 
     def picture(points: Points) -> str:
         lines = [
-            SvgLine(kept, counts, [case["rate"].of(points).median for case in cases], number)
-            for number, (kept, cases) in enumerate(of_kept.items())
+            SvgLine(stored, counts, [case["rate"].of(points).median for case in cases], number)
+            for number, (stored, cases) in enumerate(of_kept.items())
         ]
         return curves("mkdir in Gfarm over workers", "workers", "operations/s", lines)
 

@@ -58,12 +58,12 @@ def _print_paragraphs(console: Console, title: str, made: PageTable) -> None:
     for _, what, cells in made.lines():
         console.print(Text(f"- {what.text}"))
         names = [name.partition(":")[0].removesuffix(" (spread)") for name in made.head[1:]]
-        told = [
+        reported = [
             f"{name} {cell.text.replace(_BREAK, ' and ')}"
             for name, cell in zip(names, cells, strict=True)
             if cell.text != "-"
         ]
-        console.print(Padding(Text("; ".join(told)), (0, 0, 0, 2)))
+        console.print(Padding(Text("; ".join(reported)), (0, 0, 0, 2)))
     console.print()
 
 

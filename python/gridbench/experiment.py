@@ -293,8 +293,8 @@ def _todo(
     done = {one.identity for one in before if one.status == "done"}
     if again := sum(one.identity in done for one in todo):
         are = "is" if again == 1 else "are"
-        told = f"{again} {noun}{'' if again == 1 else 's'}"
-        console.print(f"{told} that other programs disturbed {are} measured again")
+        text = f"{again} {noun}{'' if again == 1 else 's'}"
+        console.print(f"{text} that other programs disturbed {are} measured again")
     return todo
 
 
@@ -341,8 +341,8 @@ def _measure(
             store.add(record)
             experiment.saved(record, len(store.records), bench)
             steps.end(time.monotonic() - began)
-            if told := experiment.outcome(record):
-                steps.say(f"{case.describe()}: {told}")
+            if text := experiment.outcome(record):
+                steps.say(f"{case.describe()}: {text}")
     if failed:
         raise next(iter(failed.values()))
 

@@ -103,8 +103,8 @@ class PlannedCase:
 
     def key_without(self, *names: str) -> tuple[Hashable, ...]:
         """The resume key without some fields, such as `repeat`, to group cases."""
-        kept = (value for name, value in self.planned_fields.items() if name not in names)
-        return tuple(map(_hashable, kept))
+        stored = (value for name, value in self.planned_fields.items() if name not in names)
+        return tuple(map(_hashable, stored))
 
 
 _keys: dict[type[Any], tuple[str, ...]] = {}

@@ -205,9 +205,9 @@ def nothing_counts(source: Path, noun: str, reasons: Iterable[str], remedy: str)
     """That no result is valid; `reasons`: one for each."""
     kinds = Counter(reasons)
     parts = [f"{count:,} {kind}" for kind, count in kinds.most_common()]
-    told = f"of {counted(kinds.total(), noun)}, {', '.join(parts)}" if parts else "it holds none"
+    text = f"of {counted(kinds.total(), noun)}, {', '.join(parts)}" if parts else "it holds none"
     return InputError(
-        f"has no {noun} that counts, and so nothing to compare: {told}",
+        f"has no {noun} that counts, and so nothing to compare: {text}",
         file=source,
         remedy=remedy,
     )

@@ -73,9 +73,9 @@ class Rules(Generic[S]):
         return [Finding(rule, *look(results)) for rule, look in self.across.items()]
 
 
-def broken_by(things: Sequence[str], why: str, kept: str) -> Seen:
+def broken_by(things: Sequence[str], why: str, stored: str) -> Seen:
     """Broken if there are any of these, which are named after `why`; else kept, with `kept`."""
-    return ("broken", f"{why}: {named(things)}") if things else ("kept", kept)
+    return ("broken", f"{why}: {named(things)}") if things else ("kept", stored)
 
 
 def recorded(
@@ -85,8 +85,8 @@ def recorded(
     lacks = [f"the machine's {name}" for name in _FACTS if not machine.get(name)]
     lacks += [f"the version of {name}" for name in ("python", "gridrpc") if not versions.get(name)]
     lacks += without
-    told = f"measured on {machine.get('host')}, gridrpc {versions.get('gridrpc')}"
-    return broken_by(lacks, "the record lacks", told)
+    text = f"measured on {machine.get('host')}, gridrpc {versions.get('gridrpc')}"
+    return broken_by(lacks, "the record lacks", text)
 
 
 def undisturbed(

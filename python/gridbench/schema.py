@@ -208,7 +208,7 @@ def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Comman
         )
     default_text = one.default_text or _shown(one, default)
     extra = [one.quantity.limits, f"default: {default_text}" if default_text else ""]
-    told = "; ".join(filter(None, extra))
+    summary_text = "; ".join(filter(None, extra))
     return click.option(
         *one.flags,
         name,
@@ -217,7 +217,7 @@ def _click_option(name: str, one: Declaration, default: Any) -> Callable[[Comman
         default=None,
         multiple=one.multiple,
         metavar=one.metavar,
-        help=f"{one.help} [{told}]" if told else one.help,
+        help=f"{one.help} [{summary_text}]" if summary_text else one.help,
     )
 
 

@@ -268,12 +268,12 @@ def _command(service: Daemons, command: tuple[str, ...], interrupt: Interrupt) -
         running = subprocess.Popen(command, env=service.environment)
     except OSError as error:
         raise InputError(f"{command[0]}: {error.strerror}") from error
-    asked = False
+    requested = False
     with running:
         while running.poll() is None:
-            if interrupt.came and not asked:
+            if interrupt.came and not requested:
                 # Ctrl-C has come to it as well, other signals to this process alone.
-                asked = True
+                requested = True
                 running.terminate()
             try:
                 running.wait(_GLANCE)

@@ -121,7 +121,7 @@ def _read(path: Path, file: BinaryIO) -> tuple[TaskLogHeader | None, _Rows]:
     anything = False
     begun = ""
     for first, texts, unfinished in _chunks(path, file):
-        kept: list[list[str]] = []
+        stored: list[list[str]] = []
         at: list[int] = []
         for number, text in enumerate(texts, first):
             before, begun = begun, ""
@@ -136,18 +136,18 @@ def _read(path: Path, file: BinaryIO) -> tuple[TaskLogHeader | None, _Rows]:
                 continue
             fields = text.split()
             if fields:
-                kept.append(fields)
+                stored.append(fields)
                 at.append(number)
         if unfinished and at and at[-1] == first + len(texts) - 1:
-            fault = _fault(kept[-1])
+            fault = _fault(stored[-1])
             if fault:
-                kept.pop()
+                stored.pop()
                 anything = True
                 warnings.warn(
                     f"{path}:{at.pop()}: the last line is cut off ({fault}); left out", stacklevel=4
                 )
-        if kept:
-            tables.append(_convert(path, kept, at))
+        if stored:
+            tables.append(_convert(path, stored, at))
             numbers.append(np.array(at, dtype=np.int64))
     if header is None and "NTasks=" in begun:
         header = _parse_header(path, first + len(texts) - 1, begun)

@@ -47,14 +47,14 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def rest_from(asked: float, least: float = 0.02) -> None:
+def rest_from(requested: float, least: float = 0.02) -> None:
     """Sleep before a condition is checked again, at least `least` s; `asked`: when the last check
     began, on time.monotonic().
 
     Checks start programs or look through all processes. They take at most a fifth of the time, as
     what they wait for needs the processors.
     """
-    time.sleep(max(least, min(0.25, 4 * (time.monotonic() - asked))))
+    time.sleep(max(least, min(0.25, 4 * (time.monotonic() - requested))))
 
 
 class Daemons:
@@ -221,13 +221,13 @@ class Daemons:
         """Wait. Raises RuntimeError if a daemon ends, TimeoutError with `what` after a timeout."""
         end = time.monotonic() + timeout
         while True:
-            asked = time.monotonic()
+            requested = time.monotonic()
             if condition():
                 return
             self.check()
             if time.monotonic() > end:
                 raise TimeoutError(f"{what}: {self._log()}")
-            rest_from(asked)
+            rest_from(requested)
 
     def _log(self) -> str:
         """The end of each daemon's output."""

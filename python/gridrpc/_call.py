@@ -84,12 +84,12 @@ async def wait_async(call: Call[T]) -> T:
             if not ended.done():
                 ended.set_result(None)
 
-        def tell() -> None:
+        def notify() -> None:
             # A loop that has been closed meanwhile waits for nothing.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(wake)
 
-        call._grid._dispatcher.add_soon(call, tell, loop)
+        call._grid._dispatcher.add_soon(call, notify, loop)
         try:
             await ended
         except asyncio.CancelledError:

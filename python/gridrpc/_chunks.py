@@ -224,7 +224,7 @@ _NUMBERS = {3: "<q", 4: "<d"}
 _TEXT, _BYTES, _SCALAR, _PICKLE = range(5, 9)
 
 
-def recovered(kept: memoryview, count: int) -> list[Any] | Parts:
+def recovered(stored: memoryview, count: int) -> list[Any] | Parts:
     """The results of the first `count` items of a chunk whose worker was lost behind them."""
     from struct import unpack_from
 
@@ -235,7 +235,7 @@ def recovered(kept: memoryview, count: int) -> list[Any] | Parts:
     def take(length: int) -> memoryview:
         nonlocal at
         at += length
-        return kept[at - length : at]
+        return stored[at - length : at]
 
     for _ in range(count):
         (kind,) = take(1)

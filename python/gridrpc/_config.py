@@ -146,10 +146,10 @@ def _check(name: str, value: Any, kind: Any) -> None:
         return
     numeric = (int, float) if kind is float else int
     if isinstance(value, bool) or not isinstance(value, numeric):
-        told = f"`{name}` is {value!r}: give a number"
+        text = f"`{name}` is {value!r}: give a number"
         if name == "workers" and isinstance(value, tuple | list):
-            told += ', or, of servers of a batch system, a range of nodes: `nodes = "1-4"`'
-        raise ConfigError(told)
+            text += ', or, of servers of a batch system, a range of nodes: `nodes = "1-4"`'
+        raise ConfigError(text)
     most = MOST.get(name, 1 << 62)
     if not 0 <= value <= most:
         raise ConfigError(f"`{name}` is {value!r}: give a number from 0 to {most:,}")

@@ -149,20 +149,20 @@ def _context(credentials: str) -> Any:
     return context
 
 
-def _offer(told: dict[str, Any]) -> Offer | None:
+def _offer(reported: dict[str, Any]) -> Offer | None:
     """An offer of a directory; None: its address is none that a client may connect to."""
-    address = str(told["address"])
+    address = str(reported["address"])
     if not ADDRESS.fullmatch(address):
         return None
-    signature = told.get("signature")
+    signature = reported.get("signature")
     return Offer(
         address,
-        str(told["name"]),
+        str(reported["name"]),
         None if signature is None else str(signature),
-        int(told["cores"]),
-        float(told["load"]),
-        float(told["speed"]),
-        bool(told["is_full"]),
-        bool(told["is_silent"]),
-        float(told["age"]),
+        int(reported["cores"]),
+        float(reported["load"]),
+        float(reported["speed"]),
+        bool(reported["is_full"]),
+        bool(reported["is_silent"]),
+        float(reported["age"]),
     )

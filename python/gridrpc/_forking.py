@@ -100,8 +100,8 @@ def _frames(frame: FrameType | None) -> int:
 
 
 def _much_memory() -> str | None:
-    with open("/proc/self/statm", encoding="ascii") as told:
-        _, resident, shared, *_ = map(int, told.read().split())
+    with open("/proc/self/statm", encoding="ascii") as reported:
+        _, resident, shared, *_ = map(int, reported.read().split())
     own = (resident - shared) * os.sysconf("SC_PAGESIZE")
     return "this process has much memory of its own" if own > MOST_MEMORY else None
 
@@ -140,8 +140,8 @@ def _descriptors() -> str | None:
 
 
 def _flags(number: int) -> int:
-    with open(f"/proc/self/fdinfo/{number}", encoding="ascii") as told:
-        for line in told:
+    with open(f"/proc/self/fdinfo/{number}", encoding="ascii") as reported:
+        for line in reported:
             if line.startswith("flags:"):
                 return int(line.split()[1], 8)
     return os.O_RDWR

@@ -230,9 +230,9 @@ class Grid:
         max_queued_bytes). Raises GridClosed, ServerNotFound, TooFewCores, TooFewResources,
         ValueError, and any error of pickling the arguments.
         """
-        asked = (deadline, idempotent, priority, server, cores, memory, resources, expected)
-        nothing = asked == NOTHING_ASKED and cores is not True
-        options = DEFAULT if nothing else self._options(*asked)
+        requested = (deadline, idempotent, priority, server, cores, memory, resources, expected)
+        nothing = requested == NOTHING_ASKED and cores is not True
+        options = DEFAULT if nothing else self._options(*requested)
         if ranks or type(fn) in _UNUSUAL or not self._is_local:
             return self._submit_unusual(fn, args, kwargs, options, ranks)
         return self._native.submit(self, fn, args, kwargs, options)
@@ -775,7 +775,7 @@ class Grid:
 
     def hosts(self) -> list[HostState]:
         """The states of the hosts of all servers; with a directory, of those in use."""
-        return [HostState(*told) for told in self._native.hosts()]
+        return [HostState(*reported) for reported in self._native.hosts()]
 
     def stats(self) -> GridStats:
         """Counts since the grid was opened, and its present state.

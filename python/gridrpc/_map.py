@@ -417,11 +417,11 @@ class Map:
         """Send the first of the items, and take them away; `number`: of the first. None: that one
         cannot be sent, which ends the map."""
         call: Call[Any] | None = None
-        told = 0
+        reported = 0
         try:
             if size > 1 or not self._sender.sends_singles:
                 chunk = items[:size]
-                told = len(chunk)
+                reported = len(chunk)
                 if self._record is not None:
                     self._record.sending(number, chunk)
                 call, count = self._sender.many(chunk, self._grain)
@@ -431,7 +431,7 @@ class Map:
                     if self._record is not None:
                         self._record.sent(number, chunk)
                     return _Sent(call, chunk, number)
-            told = max(told, 1)
+            reported = max(reported, 1)
             if self._record is not None:
                 self._record.sending(number, items[:1])
             call = self._sender.one(items[0])
@@ -442,7 +442,7 @@ class Map:
             return _Sent(call, None, number, None if self._speculation is None else item)
         except Exception as error:
             if self._record is not None and call is None:
-                self._record.withdrawn(number, told)
+                self._record.withdrawn(number, reported)
             _note(error, number, 1)
             if self._stand_in is not None and call is None and isinstance(error, ArgumentError):
                 del items[0]

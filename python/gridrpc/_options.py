@@ -38,16 +38,16 @@ def call_options(  # noqa: PLR0917 (options in one order)
         raise ValueError(f"`cores` is {cores!r}: give a number from 1 on")
     if expected is not None and not _is_time(expected):
         raise ValueError(f"`expected` is {expected!r}: give seconds, a finite number from 0 on")
-    asked = amounts(resources) if resources is not None else {}
+    requested = amounts(resources) if resources is not None else {}
     if memory is not None:
-        asked[MEMORY] = memory_bytes(memory)
+        requested[MEMORY] = memory_bytes(memory)
     return CallOptions(
         deadline=deadline,
         idempotent=idempotent,
         priority=priority,
         server=server,
         cores=cores,
-        resources=list(asked.items()),
+        resources=list(requested.items()),
         expected=expected,
     )
 
@@ -76,8 +76,8 @@ def memory_bytes(memory: int | str) -> int:
 def amounts(resources: Mapping[str, int]) -> dict[str, int]:
     """How much of each resource, checked. Raises ValueError."""
     if not isinstance(resources, Mapping):
-        told = f'`resources` is {resources!r}: give a dict, such as {{"gpu": 1}}'
-        raise ValueError(told)  # noqa: TRY004 (as for all that is wrong with it)
+        text = f'`resources` is {resources!r}: give a dict, such as {{"gpu": 1}}'
+        raise ValueError(text)  # noqa: TRY004 (as for all that is wrong with it)
     for name, amount in resources.items():
         if name == MEMORY:
             raise ValueError('`resources` has "memory": give `memory`, such as memory="4 GB"')

@@ -112,8 +112,8 @@ def _taken_apart(pieces: list[Any], pickler: Pickler) -> tuple[bytes, list[Pickl
                 room -= 1
                 head[-1] = before[:-written] + _BEFORE[before[-written]]
                 # The contents of a text belong to the text, which the pickler's memo holds.
-                kept = Buffer.held(piece, pickler) if isinstance(piece, memoryview) else piece
-                buffers.append(PickleBuffer(kept))
+                stored = Buffer.held(piece, pickler) if isinstance(piece, memoryview) else piece
+                buffers.append(PickleBuffer(stored))
             else:
                 head.append(piece)
             written = 0

@@ -147,8 +147,8 @@ class PythonSender:
         try:
             came = call.result()
         except Exception as lost:
-            count, kept, error = _left(lost)
-            came = recovered(memoryview(kept), count)
+            count, stored, error = _left(lost)
+            came = recovered(memoryview(stored), count)
         if isinstance(came, Stopped):
             if came.error is not None:
                 error = _native.raised(*came.error)
@@ -173,8 +173,8 @@ def _left(error: Exception) -> tuple[int, Any, Exception | None]:
     if left is None:
         raise error
     error._left = None  # type: ignore[attr-defined]  # errors are kept longer than results
-    count, running, kept = left
-    return count, kept, error if running else None
+    count, running, stored = left
+    return count, stored, error if running else None
 
 
 def _together(values: list[Any]) -> tuple[list[Any] | Rows, int] | None:

@@ -130,12 +130,12 @@ class GridStats:
     @staticmethod
     def parsed(text: str) -> GridStats:
         """What a grid tells, in JSON."""
-        told = json.loads(text)
-        counts = told.pop("calls")
-        functions, hosts = told.pop("functions"), told.pop("hosts")
+        reported = json.loads(text)
+        counts = reported.pop("calls")
+        functions, hosts = reported.pop("functions"), reported.pop("hosts")
         return GridStats(
             calls=CallCounts(**counts),
             functions=tuple(FunctionStats(**one) for one in functions),
             hosts=tuple(HostStats(**one) for one in hosts),
-            **told,
+            **reported,
         )

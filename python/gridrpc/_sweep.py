@@ -121,13 +121,13 @@ def sweep(
         results.close()
         if path is not None:
             _tables.write(path, source, outcome.columns())
-        told = f"{outcome.taken:,} of {source.size:,} rows have ended"
+        text = f"{outcome.taken:,} of {source.size:,} rows have ended"
         if path is not None:
-            told += f", and are in {path}"
+            text += f", and are in {path}"
         if isinstance(error, KeyboardInterrupt):
-            raise SweepInterrupted(told, source.extended(outcome.columns())) from None
+            raise SweepInterrupted(text, source.extended(outcome.columns())) from None
         with suppress(Exception):  # it may refuse to be changed
-            error.add_note(f"gridrpc: sweep: {told}")
+            error.add_note(f"gridrpc: sweep: {text}")
         raise
     added = outcome.columns()
     if path is not None:

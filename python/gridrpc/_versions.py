@@ -23,8 +23,8 @@ def check() -> None:
     Another minor version of Python ends this process, since it may not read the client's functions;
     packages that differ are listed in one line, for many programs do not care.
     """
-    told = os.environ.pop(CLIENT_VERSIONS, "")
-    theirs = dict(one.split(" ", 1) for one in told.split(";") if " " in one)
+    reported = os.environ.pop(CLIENT_VERSIONS, "")
+    theirs = dict(one.split(" ", 1) for one in reported.split(";") if " " in one)
     python = theirs.pop("python", None)
     if python is None:
         return

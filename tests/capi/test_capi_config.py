@@ -128,9 +128,9 @@ def test_attributes_without_effect_are_reported(configured):
 @pytest.mark.parametrize("section", ["LOCAL_LDIF", "MDS_SERVER"])
 def test_a_section_that_nothing_needs_is_reported_at_level_3(configured, section):
     text = f"<{section}>\nfilename a.ldif\n</{section}>\n"
-    told = f"<{section}> has no meaning here"
-    assert told not in configured(text, "cases/add")[1]
-    assert told in configured(f"<CLIENT>\nloglevel 3\n</CLIENT>\n{text}", "cases/add")[1]
+    reported = f"<{section}> has no meaning here"
+    assert reported not in configured(text, "cases/add")[1]
+    assert reported in configured(f"<CLIENT>\nloglevel 3\n</CLIENT>\n{text}", "cases/add")[1]
 
 
 @pytest.fixture
@@ -148,14 +148,14 @@ def logged(run, tmp_path):
 @pytest.mark.parametrize("level", ["", "loglevel 2", "loglevel Error", "loglevel 5"])
 def test_errors_are_logged(logged, level):
     """Old programs print no more than `grpc_error_string`."""
-    told = logged(level)
+    reported = logged(level)
     for text in (
         '`no.such.host` is not this machine, and there is no server "no.such.host"',
         "session 0: cases/leave: the function ended its process with status 7",
         "process with status 8",
     ):
-        assert told.count(text) >= 1, told
-    assert told.count("process with status 7") == 1, "once"
+        assert reported.count(text) >= 1, reported
+    assert reported.count("process with status 7") == 1, "once"
 
 
 @pytest.mark.parametrize("level", ["loglevel 0", "loglevel Off", "loglevel Fatal"])

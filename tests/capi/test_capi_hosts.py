@@ -51,9 +51,9 @@ def test_handles_run_on_the_hosts_that_they_name(run, path, rig):
     assert found["node1"] == {"node1"}
     assert found["node2"] == {"node2"}
     assert found["default"] <= {"node1", "node2"}
-    told = last_line(done.stdout)
-    assert "nowhere.invalid" in told
-    assert 'the names that this grid knows are "node1" and "node2"' in told
+    text = last_line(done.stdout)
+    assert "nowhere.invalid" in text
+    assert 'the names that this grid knows are "node1" and "node2"' in text
 
 
 CONFIGURATION = """\

@@ -159,10 +159,10 @@ def test_the_grid_of_a_program_can_be_looked_at(prefix, modules, tmp_path):
     done = subprocess.run(
         [program], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
-    told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
-    (function,) = told["functions"]
+    message = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    (function,) = message["functions"]
     assert (function["name"], function["returned"]) == ("cases/mmul", 1)
-    assert told["program"] == str(program)
+    assert message["program"] == str(program)
 
 
 def test_what_is_installed_is_complete(prefix):

@@ -119,26 +119,26 @@ def test_errors_name_the_file_and_the_line_of_the_user(old: Old) -> None:
     idl.write_text(
         "#define SIZE 3\n\n/* Two\n   lines. */\nModule m;\nDefine f(OUT int r[SIZ]) { }\n"
     )
-    told = old.run(f"{bin}/ng_gen", "m.idl", fails=True).stderr
-    assert "m.idl:6:" in told
-    assert "m.cpp.idl:" not in told
+    message = old.run(f"{bin}/ng_gen", "m.idl", fails=True).stderr
+    assert "m.idl:6:" in message
+    assert "m.cpp.idl:" not in message
     # What the C compiler says, when make compiles.
     idl.write_text("#define SIZE 3\nModule m;\nDefine f(OUT int r[SIZE])\n{\n    r[0] = none;\n}\n")
     old.run(f"{bin}/ng_gen", "m.idl")
     assert "m.idl:5:" in old.run("make", "-f", "m.mak", fails=True).stderr
     idl.write_text('\n#include "none.h"\nModule m;\n')
-    told = old.run(f"{bin}/ng_gen", "m.idl", fails=True).stderr
-    assert "m.idl:2:" in told
-    assert "marked" not in told
+    message = old.run(f"{bin}/ng_gen", "m.idl", fails=True).stderr
+    assert "m.idl:2:" in message
+    assert "marked" not in message
 
 
 def test_warnings_come_once(old: Old) -> None:
     bin = old.environment["NG_DIR"] + "/bin"
     (old.folder / "m.idl").write_text("Module m;\nDefine f(IN int n, OUT int r[n:0,n,2]) { }\n")
     commands = ([f"{bin}/ng_gen", "m.idl"], ["make", "-f", "m.mak"])
-    told = "".join(old.run(*command).stderr for command in commands)
-    assert told.count("have no effect, as in Ninf-G") == 1
-    assert told.count("warning:") == 1
+    message = "".join(old.run(*command).stderr for command in commands)
+    assert message.count("have no effect, as in Ninf-G") == 1
+    assert message.count("warning:") == 1
 
 
 def test_directives_in_c_text_are_the_compilers(old: Old) -> None:

@@ -87,12 +87,12 @@ def test_it_is_reported_where_the_figures_of_a_page_are_from(page: str) -> None:
 @pytest.mark.parametrize("page", describe())
 def test_what_is_reported_is_there(page: str) -> None:
     assert (ROOT / page).exists()
-    _, *kept, again = describe()[page]
+    _, *stored, again = describe()[page]
     assert again
-    if len(kept) < 2:  # when it was measured, for there is no file
-        assert re.match(r"2026-\d\d-\d\d", kept[0])
+    if len(stored) < 2:  # when it was measured, for there is no file
+        assert re.match(r"2026-\d\d-\d\d", stored[0])
         return
-    file, held = kept
+    file, held = stored
     for name in re.findall(r"`(docs/[\w./-]+\.json)`", file):
         assert (ROOT / name).exists(), name
     for name in re.findall(r"`(tests/[\w./-]+\.py)`", held):
@@ -108,8 +108,8 @@ def test_performance_is_made_of_the_kept_results() -> None:
     made = performance_files(load_results(BENCHMARKS / "micro.json"))
     assert len(made) == 3
     for name, text in made.items():
-        kept = (ROOT / "docs" / name).read_text(encoding="utf-8")
-        assert kept == text, f"docs/{name}: make it again with `{REMAKE}`"
+        stored = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert stored == text, f"docs/{name}: make it again with `{REMAKE}`"
     assert len(made[PAGE].split()) <= LONGEST
 
 
@@ -156,10 +156,10 @@ def page_rows(page: str) -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
 
 @pytest.mark.parametrize("page", AREAS)
 def test_tables_of_a_benchmark_are_those_of_the_kept_results(page: str) -> None:
-    found, kept = dict(page_rows(page)), kept_rows(page)
-    assert found.keys() == kept.keys()
+    found, stored = dict(page_rows(page)), kept_rows(page)
+    assert found.keys() == stored.keys()
     for key, shown in found.items():
-        row = kept[key]
+        row = stored[key]
         for column in ("gridrpc", "peer"):
             cell = shown.get(f"{column}: median (spread)", "-")
             if row[column] is None:
@@ -220,17 +220,17 @@ OLD_LOGS = read("old-logs.json")
 
 def test_errors_of_models_of_old_logs_are_those_of_the_kept_results() -> None:
     page = {row[0]: row for row in rows("docs/advice-models.md")}
-    for name, kept in (
+    for name, stored in (
         ("Symphony, simulated", OLD_LOGS["simulated"]["symphony"]),
         ("Ninf-G, simulated", OLD_LOGS["simulated"]["ninfg"]),
         ("gridrpc, real", OLD_LOGS["real"]),
     ):
         shown = [
-            f"{percent(kept['held_out'][way]['overhead_median'])},"
-            f" {percent(kept['held_out'][way]['overhead_90th_percentile'])}"
+            f"{percent(stored['held_out'][way]['overhead_median'])},"
+            f" {percent(stored['held_out'][way]['overhead_90th_percentile'])}"
             for way in ("random", "cores", "size")
         ]
-        assert page[name][1:] == [f"{kept['logs']}", *shown], name
+        assert page[name][1:] == [f"{stored['logs']}", *shown], name
     text = " ".join((ROOT / "docs/advice-models.md").read_text(encoding="utf-8").split())
     errors, others = (
         sorted(abs(one["error"]) for one in OLD_LOGS["simulated"][name]["published"])
@@ -244,10 +244,10 @@ def test_what_links_carry_is_that_of_the_kept_results() -> None:
     page = {row[0]: row[1:] for row in rows("docs/links.md")}
     rounds = read("links.json")["rounds"]
     trips = []
-    for kept in zip(*rounds, strict=True):
-        rate = kept[0]["rate"]
+    for stored in zip(*rounds, strict=True):
+        rate = stored[0]["rate"]
         single, together = [], []
-        for one in (again["measured"] for again in kept):
+        for one in (again["measured"] for again in stored):
             for node in one["nodes"]:
                 single += node["rates"].values()
                 trips.append(node["round_trip"])

@@ -84,10 +84,10 @@ def test_what_large_grids_take_is_what_was_kept() -> None:
 
 def simulated_runs() -> Iterator[str]:
     """What docs/simulate-accuracy.md says of real runs: rows of a table, and three sentences."""
-    kept = read("simulated-runs.json")
-    built_in, fitted = kept["built in"], kept["fitted"]
+    stored = read("simulated-runs.json")
+    built_in, fitted = stored["built in"], stored["fitted"]
     every, others = len(built_in["rows"]), len(fitted["rows"])
-    most = kept["fitted to at most"]
+    most = stored["fitted to at most"]
     for cells, errors in (
         (f"gridrpc, as it is built in | {every}, of 1 to 400 workers", built_in["errors"]),
         (
@@ -159,21 +159,21 @@ def series(area: str, what: str, column: str = "gridrpc") -> dict[str, Any]:
 
 def sync_table() -> Iterator[str]:
     """The rows of docs/sync-method.md."""
-    for told, aim, area, what, column in CITED:
+    for message, aim, area, what, column in CITED:
         found = series(area, what, column)
         ends = (found["median"], min(found["values"]), max(found["values"]))
         show = percent if area.endswith("simultaneity") else lambda value: amount(value, "s")
         middle, low, high = map(show, ends)
-        yield f"| {told} |{f' {aim}' if aim else ''} | {middle} ({low} to {high}) |"
+        yield f"| {message} |{f' {aim}' if aim else ''} | {middle} ({low} to {high}) |"
 
 
 def gfarm_table() -> Iterator[str]:
     """Directories per second in Gfarm, and the time of one, by the workers."""
     for workers in (1, 2, 4, 8, 16, 28, 56):
         cells = []
-        for kept in ("no database, no journal", "PostgreSQL, synchronous journal"):
-            rate = series("sync/gfarm", f"mkdir, workers: {workers}; {kept}")
-            took = series("sync/gfarm", f"time of one (median), workers: {workers}; {kept}")
+        for stored in ("no database, no journal", "PostgreSQL, synchronous journal"):
+            rate = series("sync/gfarm", f"mkdir, workers: {workers}; {stored}")
+            took = series("sync/gfarm", f"time of one (median), workers: {workers}; {stored}")
             cells += [f"{rate['median']:,.0f}", amount(took["median"] / 1e6, "s")]
         yield f"   | {workers} | {' | '.join(cells)} |"
 

@@ -32,8 +32,8 @@ def test_the_table_of_response_times_is_what_is_simulated() -> None:
                 means.append(simulate(scenario, policy, seed, plan=plan).totals.mean)
         times = {policy: geometric(means).value for policy, means in found.items()}
         best = min(times, key=lambda policy: times[policy])
-        told = [
+        reported = [
             f"**{duration(times[one])}**" if one == best else duration(times[one])
             for one in policies
         ]
-        assert cells.split(" | ") == told
+        assert cells.split(" | ") == reported

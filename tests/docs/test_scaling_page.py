@@ -66,12 +66,12 @@ FAR = [
 
 
 def calls_table() -> Iterator[str]:
-    for told, area, what, beside in CALLS:
+    for text, area, what, beside in CALLS:
         limit = amount(median(values(area, what, "limit")), "s")
         yield (
-            f"| {told} | {shown(values(area, what))} | {beside}: {limit} | {ratio(area, what)} |"
+            f"| {text} | {shown(values(area, what))} | {beside}: {limit} | {ratio(area, what)} |"
         )
-    for told, link, least in FAR:
+    for text, link, least in FAR:
         ratios = [
             median(one["ratios"]["limit"])
             for one in AREAS["hosts/distance"]["rows"]
@@ -79,7 +79,7 @@ def calls_table() -> Iterator[str]:
             and int(one["what"].split()[0].replace(",", "")) >= least
         ]  # fmt: skip
         ends = dict.fromkeys(f"{end:.2f}" for end in (min(ratios), max(ratios)))
-        yield f"| arguments of {told} | | bare TCP | {' to '.join(ends)} |"
+        yield f"| arguments of {text} | | bare TCP | {' to '.join(ends)} |"
     first = shown(values("start", "the first time, with copying"))
     yield f"| the first time, with copying the program | {first} | | |"
     rate = values("map", "calls per second by map over TLS")
@@ -114,7 +114,7 @@ PEERS = ("ray", "dask", "mpi")
 
 
 def engines_table() -> Iterator[str]:
-    for told, what in (
+    for text, what in (
         ("null call", "null call"),
         ("argument of 100 MB", "100 MB argument"),
         ("100 MB to all hosts", "100 MB to all 4 hosts"),
@@ -122,7 +122,7 @@ def engines_table() -> Iterator[str]:
     ):
         cells = [values("peers", f"{what}; peer: ray")]
         cells += [values("peers", f"{what}; peer: {peer}", "peer") for peer in PEERS]
-        yield f"| {told} | {' | '.join(map(shown, cells))} |"
+        yield f"| {text} | {' | '.join(map(shown, cells))} |"
 
 
 def test_tables_are_those_of_the_kept_results() -> None:

@@ -180,8 +180,8 @@ def test_resolution_converges_faster_than_any_order(model: Model) -> None:
     errors = []
     for truncation in (10, 20, 40):
         state = last(truncation)
-        kept = numbers_of(reference)[0] <= truncation
-        errors.append(np.linalg.norm(state - reference[kept]) / np.linalg.norm(reference))
+        stored = numbers_of(reference)[0] <= truncation
+        errors.append(np.linalg.norm(state - reference[stored]) / np.linalg.norm(reference))
     assert errors[0] > 1e-4
     assert errors[1] < errors[0] / 30
     assert errors[2] < errors[1] / 500

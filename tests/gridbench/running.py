@@ -71,11 +71,11 @@ def until(condition: Callable[[], object]) -> None:
     """Wait for something that a process will do, and fail if it does not."""
     end = time.monotonic() + DEADLINE
     while True:
-        asked = time.monotonic()
+        requested = time.monotonic()
         if condition():
             return
         assert time.monotonic() < end, "it did not happen"
-        rest_from(asked)
+        rest_from(requested)
 
 
 def alive(pid: int) -> bool:

@@ -76,9 +76,9 @@ def test_warm_workers_help_where_starting_them_is_the_limit(model: PipelineModel
     advice = advise(model, DivisibleWork(seconds=0.1, cores=16))
     assert advice.limit[0] == "starting workers"
     assert advice.helps[0].what == "workers that are there already"
-    told = " ".join(sentences(advice))
-    assert "The bottleneck is starting workers" in told
-    assert "What would help most: workers that are there already" in told
+    reported = " ".join(sentences(advice))
+    assert "The bottleneck is starting workers" in reported
+    assert "What would help most: workers that are there already" in reported
 
 
 def test_data_that_each_task_gets_is_better_shared(model: PipelineModel) -> None:
@@ -86,14 +86,18 @@ def test_data_that_each_task_gets_is_better_shared(model: PipelineModel) -> None
     assert advice.sharing is not None
     assert advice.sharing.shared is not None
     assert advice.sharing.shared < advice.sharing.with_tasks
-    told = " ".join(sentences(advice))
-    assert "If the 8 MB that each task gets are the same for all, send them as shared data" in told
+    reported = " ".join(sentences(advice))
+    assert (
+        "If the 8 MB that each task gets are the same for all, send them as shared data" in reported
+    )
     assert advise(model, WORK).sharing is None
 
 
 def test_advice_beyond_what_was_measured_says_so(model: PipelineModel) -> None:
-    told = warnings(advise(model, DivisibleWork(seconds=1e5, cores=200)))
-    assert any("beyond what was measured" in text and "1 to 16" in text for text in told), told
+    reported = warnings(advise(model, DivisibleWork(seconds=1e5, cores=200)))
+    assert any("beyond what was measured" in text and "1 to 16" in text for text in reported), (
+        reported
+    )
 
 
 def test_more_cores_than_processors_are_for_tasks_that_wait(model: PipelineModel) -> None:

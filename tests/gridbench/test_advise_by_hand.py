@@ -348,9 +348,9 @@ PROFILE = cast(PipelineModel, Profiled(system("ninfg")))
 def test_from_how_many_cores_on_it_ends_in_time_comes_first(
     model: PipelineModel, likely: Split | None, sure: Split | None, sentence: str
 ) -> None:
-    asked = Within(limit=30.0, likely=likely, sure=sure, shortest=EIGHT)
+    requested = Within(limit=30.0, likely=likely, sure=sure, shortest=EIGHT)
     work = replace(GIVEN.work, cores=16)
-    given = replace(GIVEN, model=model, within=asked, work=work)
+    given = replace(GIVEN, model=model, within=requested, work=work)
     assert sentences(given)[0] == sentence
     # Advice for few cores does not say that more would cost more than they bring.
     assert describe(given, "The bottleneck").endswith("(80 % of the time).")

@@ -74,7 +74,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
         made: Made,
         *,
         accept: bool = False,
-        kept: bool = False,
+        stored: bool = False,
         servers: Servers | None = None,
         width: int = 200,
     ) -> Fitted:
@@ -88,7 +88,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
                 self.left = made.left
                 self.known = self
                 self.values = {"submit": 1e-5}
-                assert [one.name for one in known] == (["before"] if kept else [])
+                assert [one.name for one in known] == (["before"] if stored else [])
 
             def append(self, one: Observation) -> None:
                 made.counted.append(one.name)
@@ -139,11 +139,11 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> Calibrate:
             lambda model, found: made.kept.append((model, [one.name for one in found])),
         )
         printed = io.StringIO()
-        before = CachedModel(cast(Any, None), (BEFORE,), 0.0) if kept else None
+        before = CachedModel(cast(Any, None), (BEFORE,), 0.0) if stored else None
         try:
             model = calibration.calibrate(
                 "made-up", WORK, Console(file=printed, width=width), Policy(accept=accept),
-                cast(ProcessTemplate, None), kept=before, servers=servers,
+                cast(ProcessTemplate, None), stored=before, servers=servers,
             )  # fmt: skip
         finally:
             made.printed = printed.getvalue()
@@ -166,7 +166,7 @@ def test_a_model_is_fitted_to_all_runs_and_kept(calibrated: Calibrate) -> None:
 
 def test_runs_that_were_kept_are_fitted_to_as_well(calibrated: Calibrate) -> None:
     made = Made(["quiet"])
-    assert calibrated(made, kept=True) == Fitted(("before", "run 1"))
+    assert calibrated(made, stored=True) == Fitted(("before", "run 1"))
     assert made.kept[0][1] == ["before", "run 1"]
 
 

@@ -59,11 +59,16 @@ def test_advice_is_given_by_a_model_in_a_file(
     model: PipelineModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert give_advice(_request(tmp_path, model)) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["maps"], told["tried"], told["within"], told["origin"]) == ([], None, None, None)
-    assert told["limits"] == max(told["parts"], key=told["parts"].get)
-    (kept,) = load_models(tmp_path / "advice" / "model.json")
-    assert kept.fit.values == model.fit.values
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["maps"], reported["tried"], reported["within"], reported["origin"]) == (
+        [],
+        None,
+        None,
+        None,
+    )
+    assert reported["limits"] == max(reported["parts"], key=reported["parts"].get)
+    (stored,) = load_models(tmp_path / "advice" / "model.json")
+    assert stored.fit.values == model.fit.values
     assert "Divide the work into" in (tmp_path / "advice" / "report.html").read_text()
 
 
@@ -75,13 +80,13 @@ def test_advice_for_a_system_that_is_not_here_is_reported_and_has_its_map(
         options=AdviceParameters(profile="ninfg", maps=True, out=tmp_path / "advice"),
     )
     assert give_advice(request) == 0
-    told = capsys.readouterr()
-    assert "cores of ninfg, as tasks that wait." in " ".join(told.out.split())
-    assert f"results: {tmp_path / 'advice'}\n" in told.err
+    reported = capsys.readouterr()
+    assert "cores of ninfg, as tasks that wait." in " ".join(reported.out.split())
+    assert f"results: {tmp_path / 'advice'}\n" in reported.err
     assert "ninfg on 8 cores, 32 tasks" in (tmp_path / "advice" / "report.html").read_text()
     assert give_advice(replace(request, printing=Printing(as_json=True))) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert ([one["name"] for one in told["maps"]], told["tried"]) == (["ninfg"], None)
+    reported = json.loads(capsys.readouterr().out)
+    assert ([one["name"] for one in reported["maps"]], reported["tried"]) == (["ninfg"], None)
 
 
 def test_of_a_model_of_disturbed_runs_nothing_is_claimed(
@@ -104,9 +109,9 @@ def test_of_several_models_one_is_chosen(
     # Without a result there is no folder.
     assert not (tmp_path / "advice").exists()
     assert give_advice(_with(request, engine="other", maps=True)) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in told["maps"]] == ["one", "other"]
-    assert "cores of other, as tasks that wait." in " ".join(told["sentences"])
+    reported = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in reported["maps"]] == ["one", "other"]
+    assert "cores of other, as tasks that wait." in " ".join(reported["sentences"])
     with pytest.raises(InputError, match=r"there are no models\nhint: give another --from"):
         give_advice(_request(tmp_path))
 
@@ -170,23 +175,23 @@ def test_a_model_is_fitted_to_the_runs_of_a_folder(
 @pytest.fixture
 def calibrated(model: PipelineModel, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The calibrations that the command requests. None of them runs."""
-    asked: list[dict[str, Any]] = []
+    requested: list[dict[str, Any]] = []
 
     def calibrate(engine: str, work: DivisibleWork, *_: object, **more: Any) -> PipelineModel:
-        asked.append({"engine": engine, "work": work} | more)
+        requested.append({"engine": engine, "work": work} | more)
         return model
 
     monkeypatch.setattr(command, "calibrate", calibrate)
     monkeypatch.setattr(command, "ProcessTemplate", lambda *_: nullcontext())
     monkeypatch.setattr(command, "settle", lambda *_, **__: SimpleNamespace(began="then"))
-    return asked
+    return requested
 
 
 def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
     model: PipelineModel, calibrated: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = CachedModel(model, (), made=time.time() - 600)
-    monkeypatch.setattr(command, "_cached_model", lambda *_: kept)
+    stored = CachedModel(model, (), made=time.time() - 600)
+    monkeypatch.setattr(command, "_cached_model", lambda *_: stored)
     request, quiet = AdviceRequest(work=WORK), Console(quiet=True)
     found, origin = find_model(request, quiet)
     assert found is model
@@ -202,7 +207,7 @@ def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
         work=replace(WORK, bytes_in_each=50.0 * MB),
     )
     assert find_model(large, quiet)[1] == ""
-    assert calibrated[1]["kept"] is kept
+    assert calibrated[1]["kept"] is stored
     assert (calibrated[0]["engine"], calibrated[1]["engine"]) == ("gridrpc-native", "other")
 
 
@@ -264,14 +269,14 @@ def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
     monkeypatch.setattr(command, "find_model", lambda *_: (model, ""))
     given = _request(tmp_path, model, effort=TrialEffort())
     own = _with(given, source=None)
-    told = (
+    reported = (
         "The runs disagree with the model: it is kept no longer, and the next advice measures"
         " again."
     )
     _tries(monkeypatch, _trial(1000.0, 1001.0, 1002.0))
     assert give_advice(own) == 0
     assert forgotten == [model.fit.place]
-    assert told in capsys.readouterr().err.splitlines()
+    assert reported in capsys.readouterr().err.splitlines()
     # A file of the user's is the user's.
     assert give_advice(given) == 0
     # And where they agree it stays.
@@ -279,7 +284,7 @@ def test_a_kept_model_that_runs_disagree_with_is_kept_no_longer(
     _tries(monkeypatch, _trial(*[expected] * 3))
     assert give_advice(own) == 0
     assert len(forgotten) == 1
-    assert told not in capsys.readouterr().err
+    assert reported not in capsys.readouterr().err
 
 
 def test_folders_are_made_for_the_results(model: PipelineModel, tmp_path: Path) -> None:
@@ -295,15 +300,15 @@ def test_folders_are_made_for_the_results(model: PipelineModel, tmp_path: Path) 
 def test_others_are_looked_at_from_the_beginning_where_something_is_measured_here(
     options: str, looks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[AdviceRequest] = []
+    requested: list[AdviceRequest] = []
     begun = object()
 
     def give(request: AdviceRequest) -> int:
-        asked.append(request)
+        requested.append(request)
         return 0
 
     monkeypatch.setattr("gridbench.machine.load.begin_sample", lambda: begun)
     monkeypatch.setattr(command, "give_advice", give)
     given = ["--work", "60", "--cores", "2", *options.replace(" x", f" {__file__}").split()]
     assert CliRunner().invoke(advise_options, given).exit_code == 0
-    assert asked[0].begun is (begun if looks else None)
+    assert requested[0].begun is (begun if looks else None)

@@ -53,16 +53,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def known(engine: ComputeModel, **more: object) -> CrossoverModels:
     """The crossover of an engine that the model of these tests is of."""
     answer = answer_of(measured({PLACE.engine: engine}))
-    kept = cached_of(header_of(), answer, quiet=True)
-    found = replace(kept.compute[PLACE.engine], version=PLACE.version, **more)  # type: ignore[arg-type]
-    return replace(kept, compute={PLACE.engine: found})
+    stored = cached_of(header_of(), answer, quiet=True)
+    found = replace(stored.compute[PLACE.engine], version=PLACE.version, **more)  # type: ignore[arg-type]
+    return replace(stored, compute={PLACE.engine: found})
 
 
 def advice_of(
-    model: PipelineModel, kept: CrossoverModels | None, work: DivisibleWork = WORK
+    model: PipelineModel, stored: CrossoverModels | None, work: DivisibleWork = WORK
 ) -> Advice:
     found = advise(model, work)
-    return replace(found, from_where=from_where(kept, model.fit.place, work, found.split))
+    return replace(found, from_where=from_where(stored, model.fit.place, work, found.split))
 
 
 def describe(advice: Advice) -> str:
@@ -87,15 +87,15 @@ def test_shared_data_that_is_handed_over_once_stays_so(model: PipelineModel) -> 
 
 
 def test_what_goes_with_each_task_is_better_in_the_data_grid(model: PipelineModel) -> None:
-    kept = known(EACH, with_each_task=True)
-    advice = advice_of(model, kept, replace(WORK, most_tasks=64))
+    stored = known(EACH, with_each_task=True)
+    advice = advice_of(model, stored, replace(WORK, most_tasks=64))
     found = advice.from_where
     assert found is not None
     expected = EACH.line(advice.split.tasks).at(100 * MB)
     assert found.through == pytest.approx(expected, rel=0.02)
     assert ": take it from Hazelcast." in describe(advice)
     # Workers that are started get it in another way, which is unknown.
-    assert advice_of(model, kept, replace(WORK, warm=False)).from_where is None
+    assert advice_of(model, stored, replace(WORK, warm=False)).from_where is None
 
 
 def test_data_that_is_there_anyway_may_be_sooner(model: PipelineModel) -> None:
@@ -145,12 +145,12 @@ def test_without_measurements_only_large_data_are_worth_a_hint(
 def test_the_crossover_of_another_version_of_the_engine_does_not_count(
     model: PipelineModel,
 ) -> None:
-    kept = known(ONCE)
-    other = {PLACE.engine: replace(kept.compute[PLACE.engine], version="2")}
-    assert "was not measured" in describe(advice_of(model, replace(kept, compute=other)))
+    stored = known(ONCE)
+    other = {PLACE.engine: replace(stored.compute[PLACE.engine], version="2")}
+    assert "was not measured" in describe(advice_of(model, replace(stored, compute=other)))
     # Nor does one of another engine, or of no data grid.
-    assert "was not measured" in describe(advice_of(model, replace(kept, compute={})))
-    assert "was not measured" in describe(advice_of(model, replace(kept, grids={})))
+    assert "was not measured" in describe(advice_of(model, replace(stored, compute={})))
+    assert "was not measured" in describe(advice_of(model, replace(stored, grids={})))
 
 
 def test_what_was_measured_is_kept_beside_what_was_known_before() -> None:
@@ -175,9 +175,9 @@ def test_what_others_disturbed_is_not_kept(cache: Path) -> None:
         for one in measured(ENGINES)
     ]
     keep(header_of(), answer_of(found))
-    kept = load_cached("client", 2)
-    assert kept is not None
-    assert set(kept.compute) == {"gridrpc-python"}
+    stored = load_cached("client", 2)
+    assert stored is not None
+    assert set(stored.compute) == {"gridrpc-python"}
     keep(header_of(host="x"), answer_of([]))
     assert len(list(cache.rglob("*.json"))) == 1
 

@@ -85,10 +85,10 @@ def test_the_command_maps_each_model_of_a_file(
     command = ("advise", "--work", "1s", "--cores", "8", "--task", "sleep", "--out", "advice")
     done = gridbench(*command, "--from", "models.json", "--engine", "one", "--map", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [one["name"] for one in told["maps"]] == ["one", "other"]
+    text = json.loads(done.stdout)
+    assert [one["name"] for one in text["maps"]] == ["one", "other"]
     first = limits_map(model, 8, warm=False).to_dict()
-    assert told["maps"][0]["cells"] == json.loads(json.dumps(first))["cells"]
+    assert text["maps"][0]["cells"] == json.loads(json.dumps(first))["cells"]
     assert "other on 8 cores" in (tmp_path / "advice" / "report.html").read_text()
     plain = gridbench(*command, "--from", "models.json", "--engine", "one", "--json")
     assert json.loads(plain.stdout)["maps"] == []

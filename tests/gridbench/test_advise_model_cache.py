@@ -49,16 +49,16 @@ def test_a_model_is_kept_with_its_runs(model: PipelineModel, cache: Path) -> Non
     keep(model, runs)
     path = path_of(PLACE)
     assert path == cache / "gridbench/models/made-up@1@here@2.json"
-    kept = load_cached(path)
-    assert kept is not None
-    assert before <= kept.made <= time.time()
-    assert kept.model.fit.values == model.fit.values
-    assert [one.measured for one in kept.observations] == [one.measured for one in runs]
+    stored = load_cached(path)
+    assert stored is not None
+    assert before <= stored.made <= time.time()
+    assert stored.model.fit.values == model.fit.values
+    assert [one.measured for one in stored.observations] == [one.measured for one in runs]
     # Only runs that others did not disturb are kept.
-    assert [(one.name, one.others) for one in kept.observations] == [
+    assert [(one.name, one.others) for one in stored.observations] == [
         (f"kept run {number}", 0.0) for number in range(1, 6)
     ]
-    for one, other in zip(kept.observations, runs, strict=True):
+    for one, other in zip(stored.observations, runs, strict=True):
         assert one.situation.sleep.tolist() == other.situation.sleep.tolist()
         assert replace(one.situation, sleep=other.situation.sleep) == other.situation
     forget(PLACE)
@@ -74,9 +74,9 @@ def test_runs_with_other_tasks_or_unknown_figures_are_not_kept(
     uneven = replace(one, situation=replace(one.situation, sleep=np.array([0.1, 0.2])))
     unknown = replace(one, measured=replace(one.measured, extra=math.nan))
     keep(model, [uneven, one, unknown])
-    kept = load_cached(path_of(PLACE))
-    assert kept is not None
-    assert [run.measured for run in kept.observations] == [one.measured]
+    stored = load_cached(path_of(PLACE))
+    assert stored is not None
+    assert [run.measured for run in stored.observations] == [one.measured]
 
 
 def test_another_version_or_machine_has_a_model_of_its_own() -> None:
@@ -112,13 +112,13 @@ def test_a_cache_that_cannot_be_written_is_no_error(model: PipelineModel, cache:
 
 
 @pytest.mark.parametrize(
-    ("age", "told"),
+    ("age", "message"),
     [(0.0, "1 s"), (600.0, "10 min"), (3 * 3600.0, "3 hours"), (50 * 3600.0, "2 days")],
 )
-def test_a_kept_model_tells_its_age(model: PipelineModel, age: float, told: str) -> None:
+def test_a_kept_model_tells_its_age(model: PipelineModel, age: float, message: str) -> None:
     said = CachedModel(model, (), made=1e9).describe(1e9 + age)
     assert said.startswith("This is from a model that was kept: of made-up 1 on here, fitted to")
-    assert f"run {told} ago" in said
+    assert f"run {message} ago" in said
     assert "--renew" in said
 
 
@@ -213,7 +213,7 @@ def test_beyond_what_was_measured_the_interval_is_wider(model: PipelineModel) ->
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "message"),
     [
         (1.2891, "1.3 s"),
         (0.99996, "1.0 s"),
@@ -226,8 +226,8 @@ def test_beyond_what_was_measured_the_interval_is_wider(model: PipelineModel) ->
         (math.inf, "–"),
     ],
 )
-def test_expectations_have_two_digits(seconds: float, told: str) -> None:
-    assert rough(seconds) == told
+def test_expectations_have_two_digits(seconds: float, message: str) -> None:
+    assert rough(seconds) == message
 
 
 def test_how_much_longer_is_reported_as_people_say_it() -> None:
@@ -242,9 +242,9 @@ def test_a_model_that_is_kept_again_takes_the_place_of_the_one_before(model: Pip
     # That the client keeps few tasks out is kept as well.
     bounded = replace(second, situation=replace(second.situation, most_outstanding=3.0))
     keep(model, [bounded])
-    kept = load_cached(path_of(PLACE))
-    assert kept is not None
-    (found,) = kept.observations
+    stored = load_cached(path_of(PLACE))
+    assert stored is not None
+    (found,) = stored.observations
     assert found.measured == second.measured
     assert found.situation.most_outstanding == 3.0
 

@@ -40,7 +40,7 @@ def test_totals_are_those_that_are_simulated(name: str, warm: bool) -> None:
     known = system(name)
     one = replace(WORK, warm=warm)
     for tasks, cores in ((100, 100), (400, 40)):
-        asked = simulated.SimulatedWorkload(
+        requested = simulated.SimulatedWorkload(
             cores=cores,
             tasks=tasks,
             sleep=one.seconds / tasks,
@@ -48,7 +48,7 @@ def test_totals_are_those_that_are_simulated(name: str, warm: bool) -> None:
             bytes_shared=one.bytes_shared,
             bytes_out=one.bytes_out / tasks,
         )
-        done = simulate(asked, known, start_up=0.0 if warm else None)
+        done = simulate(requested, known, start_up=0.0 if warm else None)
         assert total_of(Profiled(known), one, tasks, cores) == pytest.approx(done.total)
 
 
@@ -58,8 +58,8 @@ def test_a_manager_short_of_memory_is_followed_too() -> None:
     short = replace(known, throttling=replace(known.throttling, memory=100.0 * MB))
     work = DivisibleWork(seconds=100.0, cores=10, bytes_in_each=10.0 * MB)
     total = total_of(Profiled(short), work, 100, 10)
-    asked = simulated.SimulatedWorkload(cores=10, tasks=100, sleep=1.0, bytes_in=10.0 * MB)
-    assert total == pytest.approx(simulate(asked, short).total)
+    requested = simulated.SimulatedWorkload(cores=10, tasks=100, sleep=1.0, bytes_in=10.0 * MB)
+    assert total == pytest.approx(simulate(requested, short).total)
     assert total > 1.05 * total_of(Profiled(replace(known, throttling=None)), work, 100, 10)
 
 
@@ -115,9 +115,9 @@ def test_a_start_of_its_own_is_scaled_and_left_out() -> None:
 
 def test_no_interval_is_reported_where_none_is_known() -> None:
     advice = advise(Profiled(system("ninfg")), DivisibleWork(seconds=1e5, cores=400))
-    told = " ".join(sentences(advice))
-    assert "9 of 10" not in told
-    assert "cores of ninfg" in told
+    reported = " ".join(sentences(advice))
+    assert "9 of 10" not in reported
+    assert "cores of ninfg" in reported
     warned = " ".join(warnings(advice))
     assert "A profile gives no error" in warned
     assert "runs with at most 100 cores, and this has more" in warned
@@ -143,8 +143,8 @@ def test_how_many_cores_end_it_in_time() -> None:
     cores = found.likely.cores
     assert min(total_of(known, work, cores * one, cores) for one in blocks) <= 300.0
     assert min(total_of(known, work, (cores - 1) * one, cores - 1) for one in blocks) > 300.0
-    told = sentences(advice)[0]
-    assert told == f"From {cores} cores on, the work is expected to end within 300 s."
+    reported = sentences(advice)[0]
+    assert reported == f"From {cores} cores on, the work is expected to end within 300 s."
     # Twice as many as advised, and not as there are.
     steps = [one for one in advice.helps if "cores instead of" in one.what]
     assert [one.what for one in steps] == [
@@ -156,19 +156,19 @@ def test_the_command_takes_a_name_or_a_file(tmp_path: Path, gridbench: Run) -> N
     command = ("advise", "--work", "10h", "--cores", "1000", "--json", "--out", "advice")
     named = gridbench(*command, "--profile", "ninfg")
     assert named.returncode == 0, named.stderr
-    told = json.loads(named.stdout)
-    assert told["engine"] == "ninfg"
+    reported = json.loads(named.stdout)
+    assert reported["engine"] == "ninfg"
     best = Profiled(system("ninfg"))
     work = DivisibleWork(seconds=36_000.0, cores=1000, body="spin")
-    assert told["expected"]["total"] == pytest.approx(
-        total_of(best, work, told["advised"]["tasks"], told["advised"]["cores"])
+    assert reported["expected"]["total"] == pytest.approx(
+        total_of(best, work, reported["advised"]["tasks"], reported["advised"]["cores"])
     )
     assert "Ninf-G with Grid Engine" in (tmp_path / "advice" / "report.html").read_text()
     shown = gridbench("simulate", "--profile", "ninfg", "--show").stdout
     (tmp_path / "mine.toml").write_text(shown)
     mine = gridbench(*command, "--profile", "mine.toml")
-    assert json.loads(mine.stdout)["advised"] == told["advised"]
-    assert np.isclose(json.loads(mine.stdout)["expected"]["total"], told["expected"]["total"])
+    assert json.loads(mine.stdout)["advised"] == reported["advised"]
+    assert np.isclose(json.loads(mine.stdout)["expected"]["total"], reported["expected"]["total"])
 
 
 @pytest.mark.parametrize(

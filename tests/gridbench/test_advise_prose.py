@@ -88,8 +88,10 @@ def test_costs_that_runs_do_not_tell_apart_are_reported_without_their_names() ->
     assert warnings(GIVEN) == [LOOSE]
     assert undetermined(FIT) == to_record(GIVEN)["undetermined"] == ["in.client"]
     unsure = tuple(replace(one, determined=False) for one in FIT.estimates)
-    (told,) = warnings(replace(GIVEN, model=replace(MODEL, fit=replace(FIT, estimates=unsure))))
-    assert told.startswith("These runs cannot separate the costs of task data and handling tasks")
+    (reported,) = warnings(replace(GIVEN, model=replace(MODEL, fit=replace(FIT, estimates=unsure))))
+    assert reported.startswith(
+        "These runs cannot separate the costs of task data and handling tasks"
+    )
     assert warnings(_sure()) == []
     beyond = replace(GIVEN.expected, extrapolated=("no run had a warm start",))
     assert warnings(_sure(expected=beyond)) == [
@@ -101,27 +103,28 @@ def test_advice_from_disturbed_runs_is_provisional() -> None:
     disturbed = replace(GIVEN, model=replace(MODEL, disturbed=3))
     first, second = warnings(disturbed)
     assert first.startswith("Other programs disturbed 3 of 30 runs behind")
-    told = sentences(disturbed)
+    reported = sentences(disturbed)
     guess = "22 s to 30 s: a guess, as other programs disturbed what it is from"
     quiet = [text.replace("22 s to 30 s in 9 of 10 cases", guess) for text in sentences(GIVEN)]
-    assert told == marked(quiet, "the machine was busy in 3 of 30 runs")
+    assert reported == marked(quiet, "the machine was busy in 3 of 30 runs")
     record = to_record(disturbed)
-    assert (record["verdict"], record["provisional"]) == (told[0], True)
+    assert (record["verdict"], record["provisional"]) == (reported[0], True)
     assert to_record(GIVEN)["provisional"] is False
     assert second == LOOSE
 
 
 def test_more_cores_than_processors_are_for_tasks_that_wait() -> None:
-    (told,) = warnings(_sure(split=Split(8, 3, 25.0)))
-    assert told.startswith("All of this is for tasks that wait")
-    assert "the 2 processors of here at a time" in told
+    (reported,) = warnings(_sure(split=Split(8, 3, 25.0)))
+    assert reported.startswith("All of this is for tasks that wait")
+    assert "the 2 processors of here at a time" in reported
     assert warnings(_sure(split=Split(8, 2, 25.0))) == []
-    asked = replace(GIVEN.work, body="spin", cores=2, cores_asked=16)
+    requested = replace(GIVEN.work, body="spin", cores=2, cores_asked=16)
     assert (
-        " on 2 processors of " in sentences(replace(_sure(split=Split(8, 2, 25.0)), work=asked))[0]
+        " on 2 processors of "
+        in sentences(replace(_sure(split=Split(8, 2, 25.0)), work=requested))[0]
     )
-    (told,) = warnings(_sure(work=asked))
-    assert told.startswith(
+    (reported,) = warnings(_sure(work=requested))
+    assert reported.startswith(
         "You requested 16 cores, but work that computes cannot use more than the 2"
     )
 
@@ -144,9 +147,9 @@ FOUND = FromWhere(
 
 def _from_where(found: FromWhere) -> str:
     recent = replace(found, made=time.time() - 7200)
-    told = [one for one in sentences(_sure(from_where=recent)) if "hared data" in one]
-    assert len(told) <= 1
-    return "".join(told)
+    reported = [one for one in sentences(_sure(from_where=recent)) if "hared data" in one]
+    assert len(reported) <= 1
+    return "".join(reported)
 
 
 def test_ways_of_shared_data_are_reported_with_where_they_were_measured() -> None:
@@ -179,12 +182,12 @@ def test_a_tenth_decides_where_shared_data_comes_from(
 def test_of_several_data_grids_the_fastest_is_reported() -> None:
     fast = FromGrid(title="Fast", put_and_read=5.0, there_already=4.0)
     slow = FromGrid(title="Slow", put_and_read=20.0, there_already=2.0)
-    told = _from_where(replace(FOUND, grids=(fast, slow)))
-    assert "; from Fast 5.0 s (4.0 s if it is there already); from Slow 20 s (2.0 s if" in told
-    assert ": take it from Fast." in told
+    reported = _from_where(replace(FOUND, grids=(fast, slow)))
+    assert "; from Fast 5.0 s (4.0 s if it is there already); from Slow 20 s (2.0 s if" in reported
+    assert ": take it from Fast." in reported
     # And of what is there already, that from which it is read the soonest.
-    told = _from_where(replace(FOUND, grids=(fast, slow), through=3.0))
-    assert ": keep it as shared data, unless it is in the data grid anyway." in told
+    reported = _from_where(replace(FOUND, grids=(fast, slow), through=3.0))
+    assert ": keep it as shared data, unless it is in the data grid anyway." in reported
 
 
 @pytest.mark.parametrize(
@@ -225,16 +228,18 @@ def test_tasks_of_a_log_are_put_together() -> None:
         share=0.5,
         done=np.concatenate(([0.0], np.cumsum([1.0, 3.0] * 8))),
     )
-    told = sentences(_sure(work=replace(GIVEN.work, uneven=log, most_tasks=16)))
-    assert told[0].startswith("Put its 16 tasks together to 8 of 10.00 s on average, on 2 of the 4")
-    assert told[-1] == (
+    reported = sentences(_sure(work=replace(GIVEN.work, uneven=log, most_tasks=16)))
+    assert reported[0].startswith(
+        "Put its 16 tasks together to 8 of 10.00 s on average, on 2 of the 4"
+    )
+    assert reported[-1] == (
         "The 16 tasks of my.log deviate by 50 %; put together in their order to 8, by 0 %. Data is"
         " taken to be the same for each of them."
     )
     whole = _sure(work=replace(GIVEN.work, uneven=log, most_tasks=16), split=Split(16, 2, 25.0))
-    told = sentences(whole)
-    assert told[0].startswith("Leave its 16 tasks as they are, of 5.000 s on average")
-    assert "put together" not in told[-1]
+    reported = sentences(whole)
+    assert reported[0].startswith("Leave its 16 tasks as they are, of 5.000 s on average")
+    assert "put together" not in reported[-1]
     assert log.describe() == "deviating by 50 %, as in my.log"
 
 
@@ -343,12 +348,15 @@ def test_the_help_names_the_numbers_of_tasks_that_are_tried() -> None:
 
 
 def test_a_trial_as_json_has_each_split_and_the_two_that_are_compared() -> None:
-    told = trial_record(TRIAL)
-    splits = [(one["tasks"], one["cores"], one["median"]) for one in told["splits"]]
+    reported = trial_record(TRIAL)
+    splits = [(one["tasks"], one["cores"], one["median"]) for one in reported["splits"]]
     assert splits == [(2, 2, 5.0), (8, 2, 4.0), (8, 4, 3.0)]
-    assert (told["advised"], told["rival"]) == (told["splits"][1], told["splits"][2])
-    assert told["ratio"] == pytest.approx(4 / 3)
-    assert (told["runs"], told["disturbed"], told["model_host"]) == (0, 0, None)
+    assert (reported["advised"], reported["rival"]) == (
+        reported["splits"][1],
+        reported["splits"][2],
+    )
+    assert reported["ratio"] == pytest.approx(4 / 3)
+    assert (reported["runs"], reported["disturbed"], reported["model_host"]) == (0, 0, None)
     nothing = trial_record(replace(TRIAL, tried=(), model_host="there"))
     assert (nothing["advised"], nothing["rival"], nothing["ratio"]) == (None, None, None)
     assert nothing["model_host"] == "there"

@@ -45,13 +45,13 @@ def log(
     return path
 
 
-def asked(path: Path, *, cores: int = 4, most_tasks: int = 100_000) -> DivisibleWork:
+def requested(path: Path, *, cores: int = 4, most_tasks: int = 100_000) -> DivisibleWork:
     return AdviceParameters(work_from=path, cores=cores, most_tasks=most_tasks).to_work()
 
 
 @pytest.mark.parametrize("sleep", [True, False])
 def test_a_log_tells_times_in_the_order_of_tasks(tmp_path: Path, sleep: bool) -> None:
-    work = asked(log(tmp_path / "my.log", TIMES, sleep=sleep, kb=1024))
+    work = requested(log(tmp_path / "my.log", TIMES, sleep=sleep, kb=1024))
     assert work.seconds == pytest.approx(20.0)
     assert (work.bytes_in, work.bytes_shared, work.bytes_out) == (8 * MB, 3 * MB, 16 * MB)
     assert work.most_tasks == 8
@@ -60,7 +60,7 @@ def test_a_log_tells_times_in_the_order_of_tasks(tmp_path: Path, sleep: bool) ->
     (pairs,) = work.drawn(4, 4)
     assert pairs.sleep == pytest.approx((5.0, 3.0, 3.0, 9.0))
     assert pairs.bytes_in == 2 * MB
-    short = asked(log(tmp_path / "short.log", [0.25, 0.5], sleep=sleep))
+    short = requested(log(tmp_path / "short.log", [0.25, 0.5], sleep=sleep))
     assert short.seconds == pytest.approx(0.75)
     (three,) = work.drawn(3, 4)  # of 2, 3 and 3 tasks
     assert three.sleep == pytest.approx((5.0, 3.0, 12.0))
@@ -149,23 +149,23 @@ def test_a_work_of_one_time_has_the_sizes_of_its_options() -> None:
 
 def test_tasks_are_put_together_where_that_is_better(model: PipelineModel, tmp_path: Path) -> None:
     # A millisecond each: handling them takes longer than the work.
-    short = advise(model, asked(log(tmp_path / "short.log", [0.001] * 3000), cores=16))
+    short = advise(model, requested(log(tmp_path / "short.log", [0.001] * 3000), cores=16))
     assert short.split.tasks < 1000
     assert "Put its 3,000 tasks together to" in sentences(short)[0]
     # Their deviation is then relative to their mean, which is far from a second.
     times = np.random.default_rng(2).lognormal(-7.0, 1.0, 3000)
-    uneven = advise(model, asked(log(tmp_path / "uneven.log", times.tolist()), cores=16))
+    uneven = advise(model, requested(log(tmp_path / "uneven.log", times.tolist()), cores=16))
     together = uneven.work.drawn(uneven.split.tasks, 1)[0].sleep
     share = f"{together.std() / together.mean():.0%}".replace("%", " %")
-    told = f"together in their order to {uneven.split.tasks:,}, by {share}"
-    assert told in " ".join(sentences(uneven))
-    long = advise(model, asked(log(tmp_path / "long.log", [5.0] * 15), cores=16))
+    message = f"together in their order to {uneven.split.tasks:,}, by {share}"
+    assert message in " ".join(sentences(uneven))
+    long = advise(model, requested(log(tmp_path / "long.log", [5.0] * 15), cores=16))
     assert (long.split.tasks, long.split.cores) == (15, 15)
     assert "Leave its 15 tasks as they are, of 5.000 s on average" in sentences(long)[0]
 
 
 def test_works_of_the_same_log_can_be_compared_and_shown(tmp_path: Path) -> None:
-    work, again = (asked(log(tmp_path / "my.log", TIMES)) for _ in range(2))
+    work, again = (requested(log(tmp_path / "my.log", TIMES)) for _ in range(2))
     assert work == again
     assert len({work, again}) == 1
     # Not with all times.
@@ -174,7 +174,7 @@ def test_works_of_the_same_log_can_be_compared_and_shown(tmp_path: Path) -> None
 
 def test_no_split_is_much_better(model: PipelineModel, tmp_path: Path) -> None:
     times = np.random.default_rng(5).lognormal(-3.0, 1.0, 400)
-    work = asked(log(tmp_path / "my.log", times.tolist()), cores=16)
+    work = requested(log(tmp_path / "my.log", times.tolist()), cores=16)
     split = advise(model, work).split
     for cores in (1, 4, 8, 16):
         for tasks in (16, 32, 48, 100, 160, 240, 400):
@@ -182,7 +182,7 @@ def test_no_split_is_much_better(model: PipelineModel, tmp_path: Path) -> None:
 
 
 def test_the_longest_first_helps_where_it_came_last(model: PipelineModel, tmp_path: Path) -> None:
-    work = asked(log(tmp_path / "my.log", [*[1.0] * 12, 6.0]))
+    work = requested(log(tmp_path / "my.log", [*[1.0] * 12, 6.0]))
     advice = advise(model, work)
     # The last core gets 6 s when others have worked for 3 s; or 6 s beside them.
     assert advice.expected.total == pytest.approx(9.0, rel=0.02)
@@ -191,14 +191,14 @@ def test_the_longest_first_helps_where_it_came_last(model: PipelineModel, tmp_pa
     assert dict(advice.parts)[DIFFERENCES] == pytest.approx(9.0 - 18.0 / 4)
     assert advice.expected == predict(model, work, advice.split.tasks, advice.split.cores)
     assert advice.expected.ideal == 9.0
-    told = " ".join(sentences(advice))
-    assert "The 13 tasks of my.log deviate by 96 %" in told
+    message = " ".join(sentences(advice))
+    assert "The 13 tasks of my.log deviate by 96 %" in message
 
 
 def test_a_work_of_pieces_can_be_asked_for_within_a_time(
     model: PipelineModel, tmp_path: Path
 ) -> None:
-    work = asked(log(tmp_path / "my.log", [1.0] * 12), cores=16)
+    work = requested(log(tmp_path / "my.log", [1.0] * 12), cores=16)
     found = advise(model, work, limit=3.5).within
     assert found is not None
     assert found.likely is not None
@@ -211,9 +211,9 @@ def test_the_command_takes_a_log(model: PipelineModel, tmp_path: Path, gridbench
     command = ("advise", "--work-from", "my.log", "--cores", "4", "--task", "sleep")
     done = gridbench(*command, "--from", "model.json", "--out", "advice", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    message = json.loads(done.stdout)
     share = float(np.std(TIMES) / np.mean(TIMES))
-    assert told["work"]["uneven"] == {
+    assert message["work"]["uneven"] == {
         "source": "my.log",
         "pieces": 8,
         "share": pytest.approx(share),

@@ -154,11 +154,11 @@ def test_memory_limits_before_the_processors_do(model: PipelineModel) -> None:
     assert slow.helps[0].total == pytest.approx(twice)
     more = [one.total for one in slow.helps if "processors instead of" in one.what]
     assert all(total > 0.98 * slow.expected.total for total in more)
-    told = " ".join(sentences(slow))
-    assert "The bottleneck is memory bandwidth (" in told
-    assert "more processors of this machine would not help" in told
-    assert "Its tasks move 80 GB through memory, which moves 1.9 GB/s" in told
-    assert ": 42 s at least, however many run at once." in told
+    reported = " ".join(sentences(slow))
+    assert "The bottleneck is memory bandwidth (" in reported
+    assert "more processors of this machine would not help" in reported
+    assert "Its tasks move 80 GB through memory, which moves 1.9 GB/s" in reported
+    assert ": 42 s at least, however many run at once." in reported
     assert any(text.startswith("The bandwidth is that of data") for text in warnings(slow))
     page = html(document_of(slow))
     assert "80 GB through memory" in page
@@ -176,9 +176,9 @@ def test_plenty_of_bandwidth_changes_nothing(model: PipelineModel) -> None:
 def test_more_processors_are_not_promised_where_memory_would_limit(model: PipelineModel) -> None:
     # All 8 processors are just what the memory has data for.
     advice = given(model, work(traffic=80.0 * GB, bandwidth=8.0 * GB))
-    told = " ".join(sentences(advice))
+    reported = " ".join(sentences(advice))
     assert advice.limit[0] == "computing"
-    assert "with twice as many processors it would be memory bandwidth." in told
+    assert "with twice as many processors it would be memory bandwidth." in reported
     # Four of them get just as much as they need, and with two more each would get less.
     few = given(model, work(traffic=80.0 * GB, bandwidth=4.0 * GB, cores=2))
     assert few.limit[0] == "computing"
@@ -240,10 +240,10 @@ def test_the_kind_of_work_is_reported() -> None:
 def test_workers_elsewhere_have_a_processor_for_each_thread(model: PipelineModel) -> None:
     for threads in (2, 4):
         of = replace(WORK, roofline=Roofline(threads=threads))
-        told = f"Each worker is taken to have {threads} processors, one for each thread."
-        assert told in warnings(advise(Profiled(system("symphony")), of))
+        reported = f"Each worker is taken to have {threads} processors, one for each thread."
+        assert reported in warnings(advise(Profiled(system("symphony")), of))
         # So too where a model is of, if that is no machine of its own.
-        assert told in warnings(given(model, of))
+        assert reported in warnings(given(model, of))
     alone = replace(WORK, roofline=Roofline(threads=1))
     for advice in (advise(Profiled(system("symphony")), alone), given(model, alone)):
         assert not any("each thread" in one for one in warnings(advice))
@@ -264,7 +264,7 @@ def test_options_become_a_roofline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ("--threads-per-task 2 --task sleep", "--threads-per-task is for work that computes"),
         ("--memory-traffic 2GB --task sleep", "--memory-traffic is for work that computes"),
@@ -280,18 +280,18 @@ def test_options_become_a_roofline() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_in_two_lines(
-    options: str, told: str, tmp_path: Path
+    options: str, reported: str, tmp_path: Path
 ) -> None:
     given = ["--work", "10s", "--cores", "4", "--out", str(tmp_path / "out"), *options.split()]
     found = CliRunner().invoke(command, given)
     assert isinstance(found.exception, InputError)
-    assert told in str(found.exception)
+    assert reported in str(found.exception)
     assert str(found.exception).count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reported"),
     [
         ({"threads": 0}, "the number of threads must be from 1 to"),
         ({"threads": MOST_CORES + 1}, "the number of threads must be from 1 to"),
@@ -299,9 +299,9 @@ def test_what_makes_no_sense_is_refused_in_two_lines(
         ({"traffic": 1.001 * MOST_TRAFFIC}, "makes no sense"),
     ],
 )
-def test_other_rooflines_are_refused(wrong: dict[str, float], told: str) -> None:
+def test_other_rooflines_are_refused(wrong: dict[str, float], reported: str) -> None:
     Roofline(threads=MOST_CORES, traffic=MOST_TRAFFIC)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=reported):
         Roofline(**wrong)  # type: ignore[arg-type]
 
 
@@ -384,7 +384,7 @@ def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again.made >= found.made
     assert load_bandwidth(bandwidth_path()) == again
     bandwidth_path().unlink()
-    measured_here(kept=False)
+    measured_here(stored=False)
     assert load_bandwidth(bandwidth_path()) is None
 
 
@@ -425,9 +425,9 @@ def test_the_bandwidth_is_that_of_the_machine_of_the_model(
     moves = work(traffic=GB)
     assert _bandwidth(work(), here) == 0.0
     assert _bandwidth(moves, here, given=7.0) == 7.0
-    told = io.StringIO()
-    assert [_bandwidth(moves, here, printed=told) for _ in range(2)] == [3.0, 3.0]
-    assert told.getvalue() == "measuring the bandwidth of the memory\n"
+    reported = io.StringIO()
+    assert [_bandwidth(moves, here, printed=reported) for _ in range(2)] == [3.0, 3.0]
+    assert reported.getvalue() == "measuring the bandwidth of the memory\n"
     assert _bandwidth(moves, here, renew=True) == 4.0
     assert _bandwidth(moves, PLACE, given=7.0) == 7.0
     with pytest.raises(InputError, match="the model is of here with 2 processors"):
@@ -456,12 +456,12 @@ def test_a_job_is_bound_by_memory_in_all_that_is_written(
         options=AdviceParameters(source=tmp_path / "model.json", out=tmp_path / "advice"),
     )
     assert give_advice(request) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["limits"] == "memory bandwidth"
-    assert told["work"]["roofline"] == {
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["limits"] == "memory bandwidth"
+    assert reported["work"]["roofline"] == {
         "threads": 1, "traffic": 80.0 * GB, "processors": 2, "bandwidth": 0.5 * GB,
     }  # fmt: skip
-    assert told["expected"]["ideal"] == pytest.approx(160.0)
+    assert reported["expected"]["ideal"] == pytest.approx(160.0)
     assert "The bottleneck is memory bandwidth" in (tmp_path / "advice" / "report.html").read_text()
 
 

@@ -266,7 +266,7 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, object]) -> No
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "text"),
     [
         ({"seconds": 0.0}, "makes no sense"),
         ({"seconds": LONGEST * 1.001}, "makes no sense"),
@@ -281,8 +281,8 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, object]) -> No
         ({"most_tasks": 2, "uneven": Uneven(share=0.5, pieces=1)}, "cannot be divided"),
     ],
 )
-def test_other_works_are_refused(wrong: dict[str, object], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_other_works_are_refused(wrong: dict[str, object], text: str) -> None:
+    with pytest.raises(InputError, match=text):
         replace(WORK, **wrong)  # type: ignore[arg-type]
 
 
@@ -318,7 +318,7 @@ def test_the_largest_deviations_are_taken(fine: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told", "remedy"),
+    ("wrong", "text", "remedy"),
     [
         ({"share": 0.0}, "0 times the mean is not a deviation", "above 0 and up to 1000%"),
         ({"share": 10.1, "distribution": "pareto"}, "10.1 times the mean", "up to 1000%"),
@@ -327,8 +327,8 @@ def test_the_largest_deviations_are_taken(fine: dict[str, object]) -> None:
         ({"pieces": MOST_PIECES + 1}, "the number of pieces must be from 1 to 100,000", ""),
     ],
 )
-def test_other_deviations_are_refused(wrong: dict[str, object], told: str, remedy: str) -> None:
-    with pytest.raises(InputError, match=told) as refused:
+def test_other_deviations_are_refused(wrong: dict[str, object], text: str, remedy: str) -> None:
+    with pytest.raises(InputError, match=text) as refused:
         Uneven(**({"share": 0.5} | wrong))  # type: ignore[arg-type]
     assert remedy in str(refused.value)
 

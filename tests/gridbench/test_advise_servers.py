@@ -106,7 +106,7 @@ def test_advice_is_for_the_servers_that_are_named(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (
             ["--engine", "process-pool", "--server", "both"],
@@ -127,13 +127,13 @@ def test_advice_is_for_the_servers_that_are_named(
     ids=["engine", "server", "cores", "URL", "from", "profile"],
 )
 def test_what_cannot_be_is_refused(
-    model: PipelineModel, grid: Path, refused: Run, options: list[str], told: tuple[str, str]
+    model: PipelineModel, grid: Path, refused: Run, options: list[str], message: tuple[str, str]
 ) -> None:
     save_models([model], grid.with_name("model.json"))
     command = ("advise", "--work", "1s", "--cores", "4", "--out", "advice", "--grid", "grid.toml")
     done = refused(*command, *options)
     assert done.returncode == 2
-    assert all(text in done.stderr for text in told), done.stderr
+    assert all(text in done.stderr for text in message), done.stderr
     assert not grid.with_name("advice").exists()
 
 
@@ -148,7 +148,7 @@ def test_a_model_of_workers_elsewhere_is_tried_on_servers_alone(model: PipelineM
 
 
 @pytest.mark.parametrize(
-    ("workers", "cores", "told"),
+    ("workers", "cores", "message"),
     [
         (2, 2, ""),
         (4, 3, ""),
@@ -157,23 +157,23 @@ def test_a_model_of_workers_elsewhere_is_tried_on_servers_alone(model: PipelineM
     ],
 )
 def test_servers_need_as_many_workers_as_cores_and_two_at_least(
-    monkeypatch: pytest.MonkeyPatch, workers: int, cores: int, told: str
+    monkeypatch: pytest.MonkeyPatch, workers: int, cores: int, message: str
 ) -> None:
     host = SimpleNamespace(describe=lambda: f"lab: {workers} workers on a host with a long name")
     given: Any = SimpleNamespace(workers=workers, hosts=[host])
-    asked: list[object] = []
+    requested: list[object] = []
     fewer: list[object] = []
 
     def ask(*what: object, patience: float) -> object:
-        asked.append((*what, patience))
+        requested.append((*what, patience))
         return given
 
     monkeypatch.setattr(on_servers, "ask", ask)
     monkeypatch.setattr(on_servers, "spread", lambda _, number: fewer.append(number))
     printed = io.StringIO()
     console = Console(file=printed, width=20)
-    if told:
-        with pytest.raises(InputError, match=told):
+    if message:
+        with pytest.raises(InputError, match=message):
             on_servers.servers_for(None, ["lab"], cores, console)
         assert fewer == []
     else:
@@ -181,7 +181,7 @@ def test_servers_need_as_many_workers_as_cores_and_two_at_least(
         # Runs on one worker tell what more of them cost.
         assert fewer == [1]
     # Servers have three minutes to bring their workers.
-    assert asked == [(None, ("lab",), 180.0)]
+    assert requested == [(None, ("lab",), 180.0)]
     assert printed.getvalue().splitlines() == [
         "asking the servers for their workers",
         host.describe(),

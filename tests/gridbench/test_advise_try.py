@@ -136,7 +136,7 @@ def test_more_runs_tell_apart_what_few_do_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("advised", "close", "told"),
+    ("advised", "close", "reported"),
     [
         ((1.04, 1.05, 1.04), "yes", "the advice is within 5 % of the best"),
         ((1.04, 1.06, 1.04), "not proved", "whether the advice is within 5 % of the best is not"),
@@ -148,10 +148,10 @@ def test_more_runs_tell_apart_what_few_do_not() -> None:
         ),
     ],
 )
-def test_close_is_within_5_percent(advised: tuple[float, ...], close: str, told: str) -> None:
+def test_close_is_within_5_percent(advised: tuple[float, ...], close: str, reported: str) -> None:
     found = trial(tried(1, 1.0, 1.0, 1.01), tried(8, *advised, advised=True))
     assert found.close == close
-    assert told in " ".join(trial_sentences(found))
+    assert reported in " ".join(trial_sentences(found))
 
 
 def test_a_bound_of_exactly_5_percent_proves_nothing() -> None:
@@ -217,8 +217,8 @@ def test_what_disturbs_the_comparison_is_reported() -> None:
         "The advised 8 tasks on 4 cores took 1.000 s; no other split was tried."
     ]
     assert trial_warnings(found) == []
-    (told,) = trial_warnings(replace(found, runs=3, disturbed=1))
-    assert told.startswith("Other programs disturbed 1 of 3 runs")
+    (reported,) = trial_warnings(replace(found, runs=3, disturbed=1))
+    assert reported.startswith("Other programs disturbed 1 of 3 runs")
     (first,) = trial_sentences(replace(found, runs=3, disturbed=1))
     assert first.startswith("Provisional: The advised 8 tasks on 4 cores took 1.000 s; ")
     two = trial(tried(1, 1.0, 1.0, 1.0), tried(8, 1.3, 1.3, 1.3, advised=True))
@@ -231,11 +231,11 @@ def test_what_disturbs_the_comparison_is_reported() -> None:
     # Disturbed runs that do not count, and accepting what did not happen, take nothing away.
     assert trial_sentences(both) == trial_sentences(two)
     assert trial_sentences(replace(two, accepted=True)) == trial_sentences(two)
-    (told,) = trial_warnings(replace(found, model_host="there"))
-    assert "another machine, there" in told
+    (reported,) = trial_warnings(replace(found, model_host="there"))
+    assert "another machine, there" in reported
     failure = LeftOut(tasks=8, cores=4, advised=False, reason="out of luck")
-    (told,) = trial_warnings(replace(found, failed=(failure,)))
-    assert told == "A run of 8 tasks on 4 cores failed, and no more were made: out of luck."
+    (reported,) = trial_warnings(replace(found, failed=(failure,)))
+    assert reported == "A run of 8 tasks on 4 cores failed, and no more were made: out of luck."
     # Splits without a valid run are listed as left out.
     assert trial_warnings(replace(trial(), left_out=(failure,), failed=(failure,))) == []
 
@@ -511,12 +511,12 @@ def test_the_benchmark_of_advice(saved: Path, tmp_path: Path, environment: dict[
         timeout=DEADLINE,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    kept = json.loads((tmp_path / "advice.json").read_text())
-    assert (kept["engine"], kept["complete"]) == (ENGINE, True)
-    (work,) = kept["works"]
+    stored = json.loads((tmp_path / "advice.json").read_text())
+    assert (stored["engine"], stored["complete"]) == (ENGINE, True)
+    (work,) = stored["works"]
     assert all(len(one["totals"]) == 2 for one in work["tried"]["splits"])
     assert f"| {work['name']} | {work['advised']['tasks']} tasks on 10 |" in done.stdout
     assert "1 task on 1 core: time: " in done.stderr
-    short, long = kept["short and long"]["works"]
+    short, long = stored["short and long"]["works"]
     assert (short["tasks"], short["cores"]) != (long["tasks"], long["cores"])
     assert "for 10,000 s on 100 cores" in done.stdout

@@ -330,7 +330,7 @@ def test_how_many_runs_there_will_be_and_how_long_they_take_is_known_before(
     advice: Advice, model: PipelineModel, tried: Trying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned: list[int] = []
-    told: list[float] = []
+    text: list[float] = []
 
     def steps(console: Console, what: str, number: int) -> Steps:
         assert what == "trying: run"
@@ -338,7 +338,7 @@ def test_how_many_runs_there_will_be_and_how_long_they_take_is_known_before(
         return Steps(console, what, number)
 
     def about(seconds: float) -> str:
-        told.append(seconds)
+        text.append(seconds)
         return ""
 
     monkeypatch.setattr(trying, "Steps", steps)
@@ -349,13 +349,13 @@ def test_how_many_runs_there_will_be_and_how_long_they_take_is_known_before(
     splits = len(_splits(advice))
     # Three rounds of each split, and six more of the two that are compared.
     assert planned == [3 * splits + 2 * 6]
-    assert told == [pytest.approx(2.0 * (3 * splits + 12))]
+    assert text == [pytest.approx(2.0 * (3 * splits + 12))]
     assert trial.seed == 1
     # One split alone is compared with none.
     tried(
         Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=1)), TrialEffort(rounds=1)
     )
-    assert (planned[1], told[1]) == (1, 2.0)
+    assert (planned[1], text[1]) == (1, 2.0)
     # Two are compared with each other.
     tried(
         Made(_seconds), advise(model, replace(WORK, cores=1, most_tasks=10)), TrialEffort(rounds=1)

@@ -154,20 +154,20 @@ def test_where_the_time_goes_tells_what_differences_take(model: PipelineModel) -
 
 def test_what_limits_may_be_the_differences(model: PipelineModel) -> None:
     heavy = Uneven(share=3.0, distribution="pareto")
-    told = " ".join(sentences(advise(model, DivisibleWork(seconds=50.0, cores=16, uneven=heavy))))
-    assert "on average" in told
+    text = " ".join(sentences(advise(model, DivisibleWork(seconds=50.0, cores=16, uneven=heavy))))
+    assert "on average" in text
     few = DivisibleWork(seconds=50.0, cores=16, most_tasks=16, uneven=heavy)
     assert "The bottleneck is uneven tasks" in " ".join(sentences(advise(model, few)))
 
 
 def test_sentences_tell_the_assumption(model: PipelineModel) -> None:
-    told = " ".join(sentences(advise(model, WORK)))
-    assert "deviate by 50 % of their mean however the work is divided" in told
+    text = " ".join(sentences(advise(model, WORK)))
+    assert "deviate by 50 % of their mean however the work is divided" in text
     log_normal = Uneven(share=0.5, distribution="log-normal", pieces=1600)
     work = replace(EVEN, most_tasks=16, uneven=log_normal)
-    told = " ".join(sentences(advise(model, work)))
-    assert "1,600 pieces whose times deviate by 50 % (log-normal)" in told
-    assert "tasks of 100 pieces deviate by about 5 %" in told
+    text = " ".join(sentences(advise(model, work)))
+    assert "1,600 pieces whose times deviate by 50 % (log-normal)" in text
+    assert "tasks of 100 pieces deviate by about 5 %" in text
 
 
 def test_splits_to_try_are_expected_as_they_are_advised(model: PipelineModel) -> None:
@@ -218,11 +218,11 @@ def test_the_command_takes_a_deviation(
         *("--from", "model.json", "--out", "advice"),
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    text = json.loads(done.stdout)
     uneven = {"share": 0.5, "distribution": "log-normal", "pieces": 200}
-    assert told["work"]["uneven"] == uneven
-    assert told["work"]["most_tasks"] == 200
-    assert told["parts"][DIFFERENCES] > 0
+    assert text["work"]["uneven"] == uneven
+    assert text["work"]["most_tasks"] == 200
+    assert text["parts"][DIFFERENCES] > 0
     assert "deviating by 50 %, log-normal" in (tmp_path / "advice" / "report.html").read_text()
 
 

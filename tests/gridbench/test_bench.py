@@ -196,8 +196,8 @@ def test_what_failed_before_a_call_was_cut_off_is_kept(
     assert "too small" in why(request)
     capsys.readouterr()
     assert why(request) == "as it was"
-    told = "1 run failed before and is not tried again: bad, round 1; --retry-failed tries it"
-    assert told in capsys.readouterr().err
+    message = "1 run failed before and is not tried again: bad, round 1; --retry-failed tries it"
+    assert message in capsys.readouterr().err
     assert "too small" in why(request, disturbed=True)
     assert "failed before" not in capsys.readouterr().err
     assert "too small" in why(replace(request, retry_failed=True))

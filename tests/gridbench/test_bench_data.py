@@ -127,8 +127,8 @@ def test_the_page_has_the_figures_of_its_data() -> None:
     page = (folder / "data.md").read_text()
     rows = re.findall(rf"^\| ([123]) {4 * r'[|] (.*?) '}\| ?(.*?) ?\|$", page, re.MULTILINE)
     slides = data_grid_slides()
-    for number, along, *told, published in rows:
-        for label, text in zip(("read", "update", "write"), told, strict=True):
+    for number, along, *message, published in rows:
+        for label, text in zip(("read", "update", "write"), message, strict=True):
             assert float(text) == pytest.approx(known.pop((number, along, label)), rel=5e-3)
         if number == "1":
             megabytes = parse_size("size", along) / 2**20

@@ -151,16 +151,16 @@ def test_a_benchmark_that_was_cut_off_continues_where_it_was(
     until(lambda: (tmp_path / "o.json").exists() and record()["points"])
     first.kill()
     first.communicate()
-    kept = record()
-    assert kept["complete"] is False
+    stored = record()
+    assert stored["complete"] is False
     until(lambda: not _of_rigs(temporary))
     second = _bench(environment, tmp_path, "start-workers")
     output, errors = second.communicate(timeout=DEADLINE)
-    assert f"o.json: {len(kept['points'])} runs of a call that was cut off are kept" in errors
-    for point in kept["points"]:
+    assert f"o.json: {len(stored['points'])} runs of a call that was cut off are kept" in errors
+    for point in stored["points"]:
         assert f"{point['workload']}: done" not in errors
     whole = record()
     assert whole["complete"] is True
-    assert [point for point in whole["points"] if point in kept["points"]] == kept["points"]
-    assert len(whole["points"]) > len(kept["points"])
+    assert [point for point in whole["points"] if point in stored["points"]] == stored["points"]
+    assert len(whole["points"]) > len(stored["points"])
     assert "until all have done" in output

@@ -81,7 +81,7 @@ def test_the_option_names_a_function_for_all_processes(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "names nothing"),
         ("pricing", "names nothing"),
@@ -94,12 +94,12 @@ def test_the_option_names_a_function_for_all_processes(
     ],
 )
 def test_what_is_no_function_is_refused_before_anything_runs(
-    users: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+    users: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.chdir(users)
     with pytest.raises(InputError) as caught:
         parse_body(text)
-    assert told in caught.value.what
+    assert message in caught.value.what
     assert len(caught.value.what) < 500
 
 

@@ -69,8 +69,8 @@ def test_text_from_outside_is_shown_as_it_is(gridbench: Run, tmp_path: Path) -> 
         replace(one, parameter="[red]\x1b[31m", load=DISTURBED) for one in rounds_of(repeats=1)
     ]
     sync_folder(tmp_path / "rounds", rounds)
-    told = gridbench("check", "rounds", env={"COLUMNS": "300"}).stdout
-    assert "programs disturbed: 2 workers, [red]?[31m, round 1" in told
+    reported = gridbench("check", "rounds", env={"COLUMNS": "300"}).stdout
+    assert "programs disturbed: 2 workers, [red]?[31m, round 1" in reported
 
 
 def all_rules() -> dict[str, Rules[Any]]:
@@ -94,13 +94,13 @@ def all_rules() -> dict[str, Rules[Any]]:
 
 def test_all_rules_have_their_reasons() -> None:
     page = (REPOSITORY / "docs/rules.md").read_text(encoding="utf-8")
-    told = {}
+    reported = {}
     for section in page.split("\n## ")[1:]:
         heading, _, text = section.partition("\n")
         rows = [row.split("|")[1].strip() for row in text.splitlines() if row.startswith("| ")]
-        told[heading] = rows[1:]
+        reported[heading] = rows[1:]
     known = all_rules()
-    assert told == {name: [*rules.each, *rules.across] for name, rules in known.items()}
+    assert reported == {name: [*rules.each, *rules.across] for name, rules in known.items()}
     keys = [rules.key for rules in known.values() if rules is not RULES]
     assert f"({', '.join(f'`{key}`' for key in keys)})" in " ".join(page.split())
 

@@ -22,8 +22,8 @@ def changed(one: Round, **changes: Any) -> Round:
 def test_good_rounds_keep_all_rules(tmp_path: Path) -> None:
     found = judged(sync_folder(tmp_path, rounds_of()))
     assert {one.outcome for one in found.values()} == {"kept"}, found
-    told = found["figures follow from what tasks printed"].told
-    assert told == "phases of 4 tasks, read again from what they printed"
+    reported = found["figures follow from what tasks printed"].told
+    assert reported == "phases of 4 tasks, read again from what they printed"
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_rounds_that_do_not_count_are_left_out(tmp_path: Path) -> None:
     three[1] = replace(three[1], load=DISTURBED)
     found = judged(sync_folder(tmp_path, three))
     assert {one.outcome for one in found.values()} == {"kept"}
-    told = found["nothing else was at work"].told
-    assert told == "nothing disturbed 2 rounds; 1 more do not count, and are left out"
+    reported = found["nothing else was at work"].told
+    assert reported == "nothing disturbed 2 rounds; 1 more do not count, and are left out"
 
 
 def test_the_clocks_allow_for_what_they_do_not_know(tmp_path: Path) -> None:

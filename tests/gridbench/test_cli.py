@@ -215,10 +215,10 @@ def test_the_example_runs(gridbench: Run, tmp_path: Path) -> None:
 
 
 def test_the_list_of_the_example_is_what_its_heading_says(gridbench: Run, tmp_path: Path) -> None:
-    kept = REPOSITORY / "examples" / "compute" / "input.200.1.0.1"
-    command = kept.read_text().splitlines()[2].removeprefix("# gridbench ").split()
+    stored = REPOSITORY / "examples" / "compute" / "input.200.1.0.1"
+    command = stored.read_text().splitlines()[2].removeprefix("# gridbench ").split()
     assert gridbench(*command, "--out", "again").returncode == 0
-    assert (tmp_path / "again").read_text().splitlines()[3:] == kept.read_text().splitlines()[3:]
+    assert (tmp_path / "again").read_text().splitlines()[3:] == stored.read_text().splitlines()[3:]
 
 
 def test_progress_is_a_bar_on_a_terminal(

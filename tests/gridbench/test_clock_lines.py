@@ -43,29 +43,29 @@ def test_the_line_is_that_of_the_points(slope: float) -> None:
     assert heights == pytest.approx([1, 1 + 14.5 * slope])
 
 
-@pytest.mark.parametrize(("slope", "told"), [(0.02, True), (0.0201, False), (0.0, False)])
-def test_no_clock_gains_more_than_20_ms_in_a_second(slope: float, told: bool) -> None:
+@pytest.mark.parametrize(("slope", "text"), [(0.02, True), (0.0201, False), (0.0, False)])
+def test_no_clock_gains_more_than_20_ms_in_a_second(slope: float, text: bool) -> None:
     # Half of the tasks end one second after the others.
     lines = _lines([(float(late), slope * late) for late in (0, 1) for _ in range(5)])
-    assert (lines.slope[0] != 0) == told
-    if not told:
+    assert (lines.slope[0] != 0) == text
+    if not text:
         assert lines.level[0] == 0
         assert lines.middle[0] == 0
 
 
-@pytest.mark.parametrize(("tasks", "told"), [(9, False), (10, True)])
-def test_a_drift_is_told_from_ten_tasks_on(tasks: int, told: bool) -> None:
-    assert (_lines(_sloping(0.01, tasks)).slope[0] != 0) == told
+@pytest.mark.parametrize(("tasks", "text"), [(9, False), (10, True)])
+def test_a_drift_is_told_from_ten_tasks_on(tasks: int, text: bool) -> None:
+    assert (_lines(_sloping(0.01, tasks)).slope[0] != 0) == text
 
 
 @pytest.mark.parametrize(
-    ("hosts", "tasks", "told"), [(9, 10, 1), (10, 10, 0), (11, 19, 0), (11, 20, 1)]
+    ("hosts", "tasks", "text"), [(9, 10, 1), (10, 10, 0), (11, 19, 0), (11, 20, 1)]
 )
 def test_few_tasks_show_no_drift_if_only_one_host_of_ten_has_it(
-    hosts: int, tasks: int, told: int
+    hosts: int, tasks: int, text: int
 ) -> None:
     lines = _lines(_sloping(0.01, tasks), *([_flat()] * (hosts - 1)))
-    assert np.count_nonzero(lines.slope) == told
+    assert np.count_nonzero(lines.slope) == text
 
 
 def test_hosts_with_too_few_tasks_are_not_among_the_ten() -> None:
@@ -74,7 +74,7 @@ def test_hosts_with_too_few_tasks_are_not_among_the_ten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slopes", "told"),
+    ("slopes", "text"),
     [
         # Two hosts are too few to tell.
         ([0.01] * 2, True),
@@ -91,32 +91,32 @@ def test_hosts_with_too_few_tasks_are_not_among_the_ten() -> None:
         ([-0.01] * 10, False),
     ],
 )
-def test_what_nine_of_ten_hosts_have_is_of_the_client(slopes: list[float], told: bool) -> None:
+def test_what_nine_of_ten_hosts_have_is_of_the_client(slopes: list[float], text: bool) -> None:
     lines = _lines(*(_sloping(slope) if slope else _flat() for slope in slopes))
-    assert lines.slope == pytest.approx(slopes if told else [0.0] * len(slopes))
+    assert lines.slope == pytest.approx(slopes if text else [0.0] * len(slopes))
 
 
-@pytest.mark.parametrize(("late", "told"), [(4 / 129, True), (4 / 128, False)])
+@pytest.mark.parametrize(("late", "text"), [(4 / 129, True), (4 / 128, False)])
 def test_a_drift_has_to_move_the_clock_by_three_times_what_returns_scatter(
-    late: float, told: bool
+    late: float, text: bool
 ) -> None:
     # By 12 / 128 s in 12 s. Seven of 13 tasks return later than the line says.
     host = [(float(n), 1 + n / 128 + (late if 1 <= n <= 7 else 0)) for n in range(13)]
-    assert (_lines(host).slope[0] != 0) == told
+    assert (_lines(host).slope[0] != 0) == text
     # It does not matter when the run began, nor how long it took.
     for begin, scale in ((1000.0, 1.0), (0.0, 1 / 64)):
         moved = [(begin + scale * time, 1 + scale * (returned - 1)) for time, returned in host]
-        assert (_lines(moved).slope[0] != 0) == told
+        assert (_lines(moved).slope[0] != 0) == text
 
 
-@pytest.mark.parametrize(("late", "told"), [(9 / 129, True), (9 / 128, False)])
+@pytest.mark.parametrize(("late", "text"), [(9 / 129, True), (9 / 128, False)])
 def test_a_line_has_to_bring_returns_down_to_half_of_what_they_scatter(
-    late: float, told: bool
+    late: float, text: bool
 ) -> None:
     # Between two far points there is always a line. Those that are early return `late` above it,
     # and 9 / 128 s more above the least of all.
     early = [(9.0, 1 + 9 / 128 + late)] * 9
-    assert (_lines([(0.0, 1.0), *early, (128.0, 2.0)]).slope[0] != 0) == told
+    assert (_lines([(0.0, 1.0), *early, (128.0, 2.0)]).slope[0] != 0) == text
 
 
 def test_the_line_is_the_edge_below_the_middle_of_the_run() -> None:

@@ -325,18 +325,18 @@ def test_commands_are_compared(gridbench: Run, tmp_path: Path) -> None:
     assert document["noise"] >= 1
     assert "“sleep 0.01”" in document["verdict"]
     # The order of a round is random, and another one each time.
-    kept = FORM.read(tmp_path / "out")[1]
+    stored = FORM.read(tmp_path / "out")[1]
     orders = {
-        tuple(run.command for run in sorted(kept, key=lambda r: r.place) if run.round == number)
+        tuple(run.command for run in sorted(stored, key=lambda r: r.place) if run.round == number)
         for number in range(3)
     }
     assert len(orders) > 1
     again = gridbench(*arguments)
     assert "3 of 3 rounds are there" in again.stderr
-    assert len(FORM.read(tmp_path / "out")[1]) == len(kept)
+    assert len(FORM.read(tmp_path / "out")[1]) == len(stored)
     more = gridbench(*arguments, "--rounds", "4")
     assert more.returncode == 0
-    assert len(FORM.read(tmp_path / "out")[1]) == len(kept) + 3
+    assert len(FORM.read(tmp_path / "out")[1]) == len(stored) + 3
     other = gridbench("compare", "true", "false", "--out", "out", "--accept-load")
     assert other.returncode == 2
     tables = gridbench("report", "out", "--markdown", "-")
@@ -396,9 +396,9 @@ def test_ctrl_c_keeps_the_rounds_so_far(tmp_path: Path, environment: dict[str, s
     ) as process:  # fmt: skip
         until(lambda: file.exists() and file.read_text().count("\n") >= 5)
         process.send_signal(signal.SIGINT)
-        shown, told = process.communicate()
+        shown, text = process.communicate()
     assert process.returncode == 130
-    assert "--out out resumes" in told
+    assert "--out out resumes" in text
     assert "sleep 0.05" in shown
     assert (tmp_path / "out" / "report.html").exists()
     write_report([tmp_path / "out"], tmp_path / "again.html")

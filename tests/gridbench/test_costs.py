@@ -256,31 +256,31 @@ def test_a_model_is_the_same_when_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         ({"format": 7}, "its format is 7"),
         ({"models": [{"name": "made"}]}, "told is missing"),
     ],
 )
-def test_a_damaged_record_is_refused(damage: dict[str, Any], told: str) -> None:
+def test_a_damaged_record_is_refused(damage: dict[str, Any], message: str) -> None:
     record = cost_record([fitted(points())]) | damage
-    with pytest.raises(RecordError, match=told):
+    with pytest.raises(RecordError, match=message):
         cost_models(TASKS, json.loads(json.dumps(record)))
 
 
 @pytest.mark.parametrize(
-    ("term", "change", "told"),
+    ("term", "change", "message"),
     [
         ("byte", {"name": "magic"}, "`task.magic` that is not known"),
         ("byte", {"value": -1.0}, "`task.byte` is -1"),
         ("filled", {"value": 0.0}, "`task.filled` is 0"),
     ],
 )
-def test_terms_that_cannot_be_are_refused(term: str, change: dict[str, Any], told: str) -> None:
+def test_terms_that_cannot_be_are_refused(term: str, change: dict[str, Any], message: str) -> None:
     record = json.loads(json.dumps(cost_record([fitted(points())])))
     estimates = record["models"][0]["estimates"]
     next(one for one in estimates if one["name"] == term).update(change)
-    with pytest.raises(RecordError, match=told):
+    with pytest.raises(RecordError, match=message):
         cost_models(TASKS, record)
 
 

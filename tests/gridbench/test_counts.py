@@ -25,7 +25,7 @@ def test_digits_are_exact() -> None:
     ["", "0", "x", "1.5", "1.5e0", "1e-3", "1e7", "1e99", "-3", "1_000", "²", "nan", "9" * 500],
 )
 def test_other_text_is_refused(text: str) -> None:
-    told = r"--cores: `.*` is not a whole number from 1 to 1,000,000"
-    with pytest.raises(InputError, match=told) as caught:
+    message = r"--cores: `.*` is not a whole number from 1 to 1,000,000"
+    with pytest.raises(InputError, match=message) as caught:
         parse_count("--cores", text, 1, 10**6)
     assert caught.value.remedy == "give a number such as 1000, or 1e3"

@@ -91,8 +91,8 @@ def test_what_has_to_be_known_is_reported() -> None:
     assert warned(quiet) == ""
     noisy = [replace(one, load=DISTURBED) for one in quiet]
     assert "Other programs disturbed 150 of 150" in warned(noisy)
-    (told, *_) = said(noisy)
-    assert told == (
+    (message, *_) = said(noisy)
+    assert message == (
         f"Provisional: {said(quiet)[0].removesuffix('.')}; the machine was busy in 150 of 150"
         " measurements."
     )

@@ -96,9 +96,9 @@ def from_grid(engine: str = "embedded", readers: int = 2, size: int = 2 * MB) ->
     return PlannedSharing(side="data grid", engine=engine, readers=readers, bytes=size, repeat=1)
 
 
-def grid(asked: CrossoverParameters) -> GridSide:
+def grid(requested: CrossoverParameters) -> GridSide:
     console = Console(quiet=True)
-    return GridSide(asked, plans_of(asked, console), lambda: None, console)
+    return GridSide(requested, plans_of(requested, console), lambda: None, console)
 
 
 def test_every_client_reads_all_of_the_data() -> None:
@@ -151,7 +151,7 @@ def test_the_time_is_that_of_loading_and_to_the_latest_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "text"),
     [
         ({"status": "failed", "why": "a member ended"}, "a member ended"),
         ({"wrong": 1}, "1 of its reads went wrong"),
@@ -160,9 +160,9 @@ def test_the_time_is_that_of_loading_and_to_the_latest_end() -> None:
         ({"loading": None}, "it did not come to its end"),
     ],
 )
-def test_a_case_that_went_wrong_is_no_measurement(more: dict[str, object], told: str) -> None:
+def test_a_case_that_went_wrong_is_no_measurement(more: dict[str, object], text: str) -> None:
     found = sharing_of(from_grid(), request(), case(**more))
-    assert (found.status, found.why) == ("failed", told)
+    assert (found.status, found.why) == ("failed", text)
 
 
 def test_a_second_round_begins_with_the_compute_grid_again(gridbench: Run, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_the_command_measures_both_sides_and_continues(gridbench: Run, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "text"),
     [
         (("--engine", "nosuch"), "unknown engine `nosuch`"),
         (("--engine", "ray", "--engine", "ray"), "--engine: the engine `ray` occurs twice"),
@@ -227,10 +227,10 @@ def test_the_command_measures_both_sides_and_continues(gridbench: Run, tmp_path:
     ],
 )
 def test_bad_input_is_reported_before_anything_is_measured(
-    refused: Run, tmp_path: Path, options: tuple[str, ...], told: str
+    refused: Run, tmp_path: Path, options: tuple[str, ...], text: str
 ) -> None:
     done = refused("data", "crossover", *options, "--accept-load")
     assert done.returncode == 2, done.stderr
-    assert told in done.stderr
+    assert text in done.stderr
     assert done.stderr.count("\n") <= 2
     assert not (tmp_path / "runs").exists()

@@ -174,9 +174,13 @@ def test_memory_and_balance() -> None:
     assert found.times_data == pytest.approx(300 * 2**20 / (1000 * 1024))
     member = replace(four().members[0], entries=-1, memory=0, used=0)
     unknown = replace(four(), members=(member,))
-    told = figures_of(unknown).memory
-    assert told is not None
-    assert all(map(math.isnan, (told.imbalance, told.variation, told.mean, told.times_data)))
+    reported = figures_of(unknown).memory
+    assert reported is not None
+    assert all(
+        map(
+            math.isnan, (reported.imbalance, reported.variation, reported.mean, reported.times_data)
+        )
+    )
     assert figures_of(replace(four(), members=())).memory is None
 
 
@@ -388,7 +392,7 @@ def test_what_the_closed_loop_leaves_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "outcome", "told"),
+    ("more", "outcome", "reported"),
     [
         ({}, "right", ""),
         ({"updates": 52, "in_doubt": 4, "doubtful": 2, "found": 1002}, "right", ""),
@@ -401,11 +405,11 @@ def test_what_the_closed_loop_leaves_out() -> None:
         ({"updates": 40, "may_collide": True}, "lost", "10 updates of 50 lost, as tasks updated"),
     ],
 )
-def test_whether_the_data_are_right(more: dict[str, int], outcome: str, told: str) -> None:
+def test_whether_the_data_are_right(more: dict[str, int], outcome: str, reported: str) -> None:
     found = correctness(replace(four(), checked=checked(**more)))
     assert found.outcome == outcome
-    assert told in "; ".join(found.told)
-    assert bool(found.told) == bool(told)
+    assert reported in "; ".join(found.told)
+    assert bool(found.told) == bool(reported)
 
 
 def test_atomic_updates_do_not_collide() -> None:

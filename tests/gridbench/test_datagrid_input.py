@@ -45,15 +45,15 @@ PLAIN = TaskParameters(
 
 
 def test_parameters_have_the_names_of_the_sources() -> None:
-    told = PLAIN.to_dict()
-    assert told == {
+    reported = PLAIN.to_dict()
+    assert reported == {
         "NNodes": 2, "MNodes": 3, "NTasks": 6, "NRepeats": 10, "ReadDataSize": 3,
         "UpdateDataSize": 2, "WriteDataSize": 1, "NObjects": 1000, "ObjectSize": 1.5,
         "SharedDataSize": 4, "ProcessTime": 5, "SleepTime": 0.25,
     }  # fmt: skip
-    assert list(told) == list(NAMES) == list(LIMITS)
-    assert TaskParameters.from_dict(json.loads(json.dumps(told))) == PLAIN
-    again = TaskParameters.from_dict({name: float(value) for name, value in told.items()})
+    assert list(reported) == list(NAMES) == list(LIMITS)
+    assert TaskParameters.from_dict(json.loads(json.dumps(reported))) == PLAIN
+    again = TaskParameters.from_dict({name: float(value) for name, value in reported.items()})
     assert again == PLAIN
     assert {type(again.to_dict()[name]) for name in NAMES} == {int, float}
     assert [name for name in NAMES if isinstance(again.to_dict()[name], float)] == list(REALS)
@@ -67,15 +67,22 @@ def test_what_tasks_do_is_counted() -> None:
 
 
 def test_only_some_parameters_may_be_left_out() -> None:
-    told = {"NNodes": 1, "MNodes": 1, "NTasks": 1, "NRepeats": 1, "NObjects": 1, "ObjectSize": 1}
-    assert set(told) == set(NEEDED)
-    found = TaskParameters.from_dict(told | {"ReadDataSize": 1})
+    reported = {
+        "NNodes": 1,
+        "MNodes": 1,
+        "NTasks": 1,
+        "NRepeats": 1,
+        "NObjects": 1,
+        "ObjectSize": 1,
+    }
+    assert set(reported) == set(NEEDED)
+    found = TaskParameters.from_dict(reported | {"ReadDataSize": 1})
     assert (found.update_data_size, found.process_time, found.sleep_time) == (0, 0, 0.0)
-    for name in told:
+    for name in reported:
         with pytest.raises(InputError, match=f"{name} is missing"):
-            TaskParameters.from_dict({key: told[key] for key in told if key != name})
+            TaskParameters.from_dict({key: reported[key] for key in reported if key != name})
     with pytest.raises(InputError, match="MNode is no parameter"):
-        TaskParameters.from_dict(told | {"MNode": 1})
+        TaskParameters.from_dict(reported | {"MNode": 1})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,7 +107,7 @@ def test_a_data_grid_without_members_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (
             {
@@ -115,10 +122,10 @@ def test_a_data_grid_without_members_is_refused() -> None:
         ({"nrepeats": 10**9, "ntasks": 10**6}, "operations, and 1,000,000,000,000 are the most"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(change: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_meant_is_refused(change: dict[str, Any], reported: str) -> None:
     with pytest.raises(InputError) as caught:
         replace(PLAIN, **change)
-    assert told in caught.value.what
+    assert reported in caught.value.what
     assert caught.value.remedy
 
 
@@ -247,11 +254,11 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
     # However much memory the machine has that the tests run on.
     monkeypatch.setattr("gridbench.datagrid.experiment.available_memory", lambda: 16 << 30)
 
-    def asked(*words: str) -> DataGridWork:
+    def requested(*words: str) -> DataGridWork:
         cli.main(["data", *words], standalone_mode=False)
         return found.pop()
 
-    return asked
+    return requested
 
 
 def test_the_first_look_needs_no_words(ask: Ask) -> None:
@@ -379,7 +386,7 @@ def test_workloads_of_ycsb_are_requested(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("scenaro", "1"), "`scenaro` is neither a file nor a command"),
         (("nothing.xml",), "cannot read the set-up file"),
@@ -411,10 +418,10 @@ def test_workloads_of_ycsb_are_requested(ask: Ask) -> None:
         (("ycsb", "g"), "unknown workload of YCSB `g`"),
     ],
 )
-def test_what_cannot_be_meant_is_reported(ask: Ask, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_meant_is_reported(ask: Ask, words: tuple[str, ...], reported: str) -> None:
     with pytest.raises(InputError) as caught:
         ask(*words)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert caught.value.remedy
     assert len(str(caught.value)) < 600
 
@@ -459,16 +466,16 @@ def test_a_dry_run_lists_cases_and_starts_nothing(gridbench: Run) -> None:
     words = ("data", SETUP, "--open", "50%", "--rounds", "2", "--dry-run")
     done = gridbench(*words, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [(one["loop"], one["share"], one["repeat"]) for one in told["cases"]] == [
+    reported = json.loads(done.stdout)
+    assert [(one["loop"], one["share"], one["repeat"]) for one in reported["cases"]] == [
         ("closed", None, 0), ("open", 0.5, 0), ("closed", None, 1), ("open", 0.5, 1),
     ]  # fmt: skip
     own = read_setup(REPOSITORY / EXAMPLE)
-    first = told["cases"][0]
+    first = reported["cases"][0]
     assert first["parameters"] == own.to_dict()
     assert (first["objects"], first["bytes"]) == (own.at_end, own.at_end * own.object_bytes)
     assert first["member_memory"] == 0
-    assert told["skipped"] == []
+    assert reported["skipped"] == []
     shown = gridbench(*words, env={"COLUMNS": "80"})
     assert "open loop, 0.5 of the closed" in " ".join(shown.stdout.split())
     assert "4 cases, 0 starts of a cluster" in shown.stdout
@@ -486,14 +493,14 @@ def test_a_dry_run_says_what_is_smaller_and_what_may_not_be_meant(
     grid = ("--object-sizes", "10MB", "--members", "2,3", "--clients", "2")
     done = gridbench("data", "scenario", "1", *grid, *words, "--backups", "0", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert len(told["cases"]) == 3
-    for one in told["cases"]:
+    reported = json.loads(done.stdout)
+    assert len(reported["cases"]) == 3
+    for one in reported["cases"]:
         assert "MNodes is 3 in place of 8" in one["notes"]
         assert any(note.startswith("NRepeats is ") for note in one["notes"])
         assert one["member_needs"] <= one["member_memory"] == 256 << 20
-    assert [one["why"] for one in told["skipped"]] == ["Mine needs 3 members at least"] * 3
-    assert told["cautions"] == []
+    assert [one["why"] for one in reported["skipped"]] == ["Mine needs 3 members at least"] * 3
+    assert reported["cautions"] == []
     setup = (REPOSITORY / EXAMPLE).read_text().replace("40 ", "2 ")
     (tmp_path / "few.xml").write_text(setup)
     done = gridbench("data", "few.xml", "--dry-run", env={"COLUMNS": "80"})

@@ -157,21 +157,21 @@ def test_cases_with_too_few_members_are_skipped_and_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kill", "told"),
+    ("kill", "text"),
     [
         ((3,), "there is no member 3 to kill: the last one is 2"),
         ((0, 9), "there is no member 9 to kill"),
         ((0, 1, 2), "all members would be killed, and none be left to answer"),
     ],
 )
-def test_members_that_are_not_there_cannot_be_killed(kill: tuple[int, ...], told: str) -> None:
+def test_members_that_are_not_there_cannot_be_killed(kill: tuple[int, ...], text: str) -> None:
     with pytest.raises(InputError) as caught:
         plan_of(work(kill=kill))
-    assert told in caught.value.what
+    assert text in caught.value.what
     assert "more members" in caught.value.remedy
     four = plan_of(work(*with_members(3, 10), kill=kill))
     assert [one.members for one in four.wanted] == [10]
-    assert [told in why for _, why in four.skipped] == [True]
+    assert [text in why for _, why in four.skipped] == [True]
     assert len(plan_of(work(kill=(2,))).wanted) == 1
 
 
@@ -324,8 +324,8 @@ def test_a_case_is_reported_in_words() -> None:
         DataGridWorkload(parameters=SMALL, label="read"), updates="atomic", kill=(0, 2),
         offered=(Offered(rate=1500.0), Offered(share=0.5)),
     )  # fmt: skip
-    told = "grid, read, 3 members, 4 clients, 8 tasks of 20 operations, 1 KB"
+    text = "grid, read, 3 members, 4 clients, 8 tasks of 20 operations, 1 KB"
     end = "atomic updates, members 0 and 2 killed"
-    assert closed.describe() == f"{told}, {end}"
-    assert fixed.describe() == f"{told}, open loop, 1,500 operations/s, {end}"
-    assert half.describe() == f"{told}, open loop, 0.5 of the closed one's throughput, {end}"
+    assert closed.describe() == f"{text}, {end}"
+    assert fixed.describe() == f"{text}, open loop, 1,500 operations/s, {end}"
+    assert half.describe() == f"{text}, open loop, 0.5 of the closed one's throughput, {end}"

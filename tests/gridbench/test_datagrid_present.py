@@ -330,8 +330,8 @@ def test_the_part_of_the_clients_is_bounded_by_the_shortest_latency_of_each_data
     )
     cases = [four(), quick, replace(four(), repeat=1)]
     each = f"{four().engine} {amount(shortest, 's')}, quick {amount(shortest / 4, 's')}."
-    told = clients_part(repeats_of(cases))
-    assert told.endswith(f"the shortest median latency that each data grid has: {each}")
+    reported = clients_part(repeats_of(cases))
+    assert reported.endswith(f"the shortest median latency that each data grid has: {each}")
     assert "client programs are in all latencies" in written(*cases)
     assert "client programs are in all latencies" in render(*cases)
     # What counts from when an operation should have begun has waiting in it.
@@ -485,15 +485,15 @@ def test_cases_without_an_operation_can_be_shown() -> None:
 def test_cases_that_are_too_short_to_judge_are_marked() -> None:
     short = replace(four(), windows=windows_of(0.1, (2,) * 9, (0,) * 9))
     long = replace(short, engine="ignite", title="Apache Ignite", windows=four().windows)
-    told = "† 1 case was too short to judge whether throughput was steady"
+    reported = "† 1 case was too short to judge whether throughput was steady"
     out = printed([short, long])
     assert "Hazelcast†" in out
     assert "Apache Ignite†" not in out
-    assert f"{told}: all clients worked for less than 1.00 s." in out
+    assert f"{reported}: all clients worked for less than 1.00 s." in out
     text = render(short, long)
-    assert told in text
+    assert reported in text
     assert text.count("Hazelcast†") >= 1
-    assert told in written(short)
+    assert reported in written(short)
     assert "†" not in printed([long])
     # A star says more, and a member that is killed is looked at in another way.
     assert "†" not in printed([replace(short, load=DISTURBED), killed([100] * 8, at=0.4)])
@@ -546,9 +546,9 @@ def test_two_results_are_compared(gridbench: Run, tmp_path: Path) -> None:
     before = write_folder(tmp_path / "before", twice("hazelcast", "Hazelcast", 2.0, 2.1, 2.2))
     after = write_folder(tmp_path / "after", twice("hazelcast", "Hazelcast", 1.0, 1.1, 1.2))
     found = compared(measures_of(before), measures_of(after))
-    told = {one.what.rpartition(": ")[2]: (one.engine, one.verdict) for one in found}
-    assert told["throughput"] == ("hazelcast", "better")
-    assert told["median task time"] == ("hazelcast", "no difference")
+    reported = {one.what.rpartition(": ")[2]: (one.engine, one.verdict) for one in found}
+    assert reported["throughput"] == ("hazelcast", "better")
+    assert reported["median task time"] == ("hazelcast", "no difference")
     done = gridbench("report", "before", "after", "--fail-above", "5%", "--out", "compare.html")
     assert done.returncode == 0, done.stderr
     worse = gridbench("report", "after", "before", "--fail-above", "5%", "--out", "compare.html")

@@ -80,9 +80,9 @@ def test_what_is_chosen_otherwise_is_reported() -> None:
         if own.object_size == 0.5:
             expected["ObjectSize"] = "1 KB, 100 KB, 1 MB or 10 MB"
         assert case.scaled == expected
-    told = scenario(1, choice, None)[-1].scaled_text()
-    assert "ObjectSize is 512 B in place of 1 KB, 100 KB, 1 MB or 10 MB" in told
-    assert "NRepeats is 10 in place of 100" in told
+    reported = scenario(1, choice, None)[-1].scaled_text()
+    assert "ObjectSize is 512 B in place of 1 KB, 100 KB, 1 MB or 10 MB" in reported
+    assert "NRepeats is 10 in place of 100" in reported
 
 
 def test_the_plan_of_scenario_1_had_100_clients() -> None:
@@ -125,14 +125,14 @@ SOME = st.builds(
 )
 
 
-@given(asked=SOME, most=st.integers(0, 1_000_000))
-def test_what_is_made_smaller_fits_or_is_the_least(asked: TaskParameters, most: int) -> None:
-    found = fitted(asked, most)
-    if asked.at_end <= most:
-        assert found == asked
+@given(requested=SOME, most=st.integers(0, 1_000_000))
+def test_what_is_made_smaller_fits_or_is_the_least(requested: TaskParameters, most: int) -> None:
+    found = fitted(requested, most)
+    if requested.at_end <= most:
+        assert found == requested
     else:
-        assert found.nrepeats <= asked.nrepeats
-        assert found.nobjects <= asked.nobjects
+        assert found.nrepeats <= requested.nrepeats
+        assert found.nobjects <= requested.nobjects
         assert found.at_end <= most or found.nrepeats == 1
 
 
@@ -208,7 +208,7 @@ def test_the_first_look_is_short_and_does_all_three_operations() -> None:
 def test_a_case_is_called_before_it_is_run_as_reports_call_it() -> None:
     scenarios = [one for number in (1, 2, 3) for one in scenario(number, DataGridScale(), None)]
     for one in (*scenarios, *ycsb("d", DataGridScale())):
-        told = one.describe().removeprefix(f"scenario {one.scenario}, ").split(", ")[0]
-        assert told == label_shown(one.label)
-        assert told in ("read", "update", "insert", "YCSB D")
+        reported = one.describe().removeprefix(f"scenario {one.scenario}, ").split(", ")[0]
+        assert reported == label_shown(one.label)
+        assert reported in ("read", "update", "insert", "YCSB D")
     assert {one.label for one in scenarios} <= set(OPERATIONS)

@@ -89,12 +89,12 @@ def test_progress_says_how_long_is_waited_for() -> None:
 
 def test_a_run_without_answers_of_the_data_grid_is_given_up() -> None:
     still = [{"done": 0, "operations": 7}] * 3
-    told: list[tuple[int, int]] = []
+    text: list[tuple[int, int]] = []
     clients = ClientProcesses(1, [], _on=processes_on(Host(*still)))
     clients.processes.append(SimpleNamespace(name=CLIENT.name, first=0, count=1))  # type: ignore[arg-type]
     with pytest.raises(ProcessError, match=r"no answer of the data grid for 0\.05 s") as error:
-        clients.run(0.05, lambda *done: told.append(done))
-    assert told == [(0, 7)] * 3
+        clients.run(0.05, lambda *done: text.append(done))
+    assert text == [(0, 7)] * 3
     assert error.value.log == (f"the log of {CLIENT.name}",)
 
 

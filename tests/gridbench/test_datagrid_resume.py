@@ -62,7 +62,7 @@ def test_another_data_grid_can_be_added(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "text"),
     [
         ({"backups": 2}, "--backups: it was 1, and now is 2"),
         ({"member_memory": None}, "--member-memory: it was 1 GB, and now is not given"),
@@ -80,12 +80,12 @@ def test_another_data_grid_can_be_added(folder: Path) -> None:
     ],
 )
 def test_all_options_that_differ_are_named(
-    folder: Path, changed: dict[str, object], told: str
+    folder: Path, changed: dict[str, object], text: str
 ) -> None:
     before = (folder / FILE).read_bytes()
     with pytest.raises(InputError) as caught:
         open_folder(folder, header(**changed), [engine("redis")], fresh=False)
-    assert caught.value.what == f"holds cases with other options: {told}"
+    assert caught.value.what == f"holds cases with other options: {text}"
     assert "--fresh" in caught.value.remedy
     assert (folder / FILE).read_bytes() == before
     file = open_folder(folder, header(**changed), [engine("redis")], fresh=True)
@@ -94,16 +94,16 @@ def test_all_options_that_differ_are_named(
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "text"),
     [
         (engine("hazelcast", version="1.3"), "version 1.2 of Hazelcast, and now it is 1.3"),
         (engine("hazelcast", settings="other"), "Hazelcast that was configured otherwise"),
     ],
 )
 def test_a_data_grid_that_has_changed_is_not_mixed(
-    folder: Path, other: DataGridEngine, told: str
+    folder: Path, other: DataGridEngine, text: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=text):
         open_folder(folder, header(), [engine("redis"), other], fresh=False)
 
 

@@ -96,8 +96,10 @@ def test_the_example_is_read() -> None:
 
 
 def test_what_may_be_left_out_is_nothing(path: Path) -> None:
-    kept = [line for line in LINES if not line.startswith(("<Read", "<Upd", "<Sha", "<Pro", "<Sl"))]
-    path.write_text("\n".join(kept))
+    stored = [
+        line for line in LINES if not line.startswith(("<Read", "<Upd", "<Sha", "<Pro", "<Sl"))
+    ]
+    path.write_text("\n".join(stored))
     assert read_setup(path) == replace(
         MEANT,
         read_data_size=0,
@@ -175,7 +177,7 @@ def test_a_misspelt_tag_is_guessed(path: Path, wrong: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("contents", "told"),
+    ("contents", "message"),
     [
         (b"", "is not well-formed XML"),
         (b"\xff\xfe\x00", "is not well-formed XML"),
@@ -186,8 +188,8 @@ def test_a_misspelt_tag_is_guessed(path: Path, wrong: str, meant: str) -> None:
     ],
     ids=["empty", "no text", "unknown encoding", "wrong encoding", "doctype", "huge"],
 )
-def test_what_is_no_setup_file_is_refused(path: Path, contents: bytes, told: str) -> None:
-    assert told in refused(path, contents).what
+def test_what_is_no_setup_file_is_refused(path: Path, contents: bytes, message: str) -> None:
+    assert message in refused(path, contents).what
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

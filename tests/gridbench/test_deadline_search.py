@@ -105,17 +105,19 @@ def test_what_is_likely_only_is_reported_as_that(model: PipelineModel) -> None:
     assert advice.within is not None
     assert advice.within.sure is None
     assert advice.split == advice.within.likely
-    told = sentences(advice)[0]
-    assert told.startswith(f"From {advice.split.cores} cores on, the work ends within 0.25 s more")
-    assert "with no number of cores up to 16 do 19 of 20 runs" in told
+    reported = sentences(advice)[0]
+    assert reported.startswith(
+        f"From {advice.split.cores} cores on, the work ends within 0.25 s more"
+    )
+    assert "with no number of cores up to 16 do 19 of 20 runs" in reported
 
 
 def test_the_bottleneck_is_reported_where_no_number_of_cores_is_enough(
     model: PipelineModel,
 ) -> None:
-    told = sentences(advise(model, DivisibleWork(seconds=0.1, cores=16), limit=0.02))[0]
-    assert "With no number of cores up to 16 does the work end within 0.02 s" in told
-    assert "the bottleneck then is starting workers" in told
+    reported = sentences(advise(model, DivisibleWork(seconds=0.1, cores=16), limit=0.02))[0]
+    assert "With no number of cores up to 16 does the work end within 0.02 s" in reported
+    assert "the bottleneck then is starting workers" in reported
 
 
 def test_one_core_may_be_enough(model: PipelineModel) -> None:
@@ -131,11 +133,14 @@ def test_the_command_answers_how_many_cores(
     command = ("advise", "--work", "2s", "--cores", "16", "--task", "sleep", "--from", "model.json")
     done = gridbench(*command, "--within", "500ms", "--out", "advice", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     likely, sure = brute(model, WORK, 0.5)
-    assert told["within"]["limit"] == 0.5
-    assert (told["within"]["likely"]["cores"], told["within"]["sure"]["cores"]) == (likely, sure)
-    assert told["advised"]["cores"] == sure
+    assert reported["within"]["limit"] == 0.5
+    assert (reported["within"]["likely"]["cores"], reported["within"]["sure"]["cores"]) == (
+        likely,
+        sure,
+    )
+    assert reported["advised"]["cores"] == sure
     assert "To end within 0.5 s, take" in (tmp_path / "advice" / "report.html").read_text()
     bad = gridbench(*command, "--within", "soon")
     assert bad.returncode == 2

@@ -61,8 +61,8 @@ class SquaresKind:
 
     def document(self, sources: Sequence[Path], page: Path | None = None) -> Document:
         del page
-        told = f"{len(FORM.read(sources[0])[1])} squares."
-        return Document(kind="squares", title="Squares", heading="Squares", sentences=[told])
+        text = f"{len(FORM.read(sources[0])[1])} squares."
+        return Document(kind="squares", title="Squares", heading="Squares", sentences=[text])
 
     def to_record(self, source: Path) -> dict[str, Any]:
         return {"values": [one.value for one in FORM.read(source)[1]]}
@@ -229,8 +229,8 @@ def test_what_an_experiment_wants_again_is_said(
     second = Undisturbed([1, 2])
     assert run(second) == 0
     assert second.ran == [2]
-    told = "1 square that other programs disturbed is measured again"
-    assert told in capsys.readouterr().err
+    text = "1 square that other programs disturbed is measured again"
+    assert text in capsys.readouterr().err
 
 
 def test_ctrl_c_keeps_what_was_measured(

@@ -228,25 +228,25 @@ def _done(*, cores: int = 1, ready: float = 0.0, cost: float = 0.0) -> Simulatio
 
 def test_what_is_busy_for_four_fifths_of_the_time_limits() -> None:
     gained = [Gain("data", 6.0, 6.0)]
-    told = limit(_done(), [Use("the link", 9.6, 0.8), Use("the client", 9.6, 0.8)], gained)
-    assert told == "The link: it is busy for 80 % of the time."
-    told = limit(_done(), [Use("the workers, computing", 9.6, 0.8)], gained)
-    assert told == "The tasks themselves: the workers compute for 80 % of the time."
-    told = limit(_done(), [Use("the link", 9.48, 0.79)], gained)
-    assert told.startswith("Data: without it the total would be 6.000 s")
+    reported = limit(_done(), [Use("the link", 9.6, 0.8), Use("the client", 9.6, 0.8)], gained)
+    assert reported == "The link: it is busy for 80 % of the time."
+    reported = limit(_done(), [Use("the workers, computing", 9.6, 0.8)], gained)
+    assert reported == "The tasks themselves: the workers compute for 80 % of the time."
+    reported = limit(_done(), [Use("the link", 9.48, 0.79)], gained)
+    assert reported.startswith("Data: without it the total would be 6.000 s")
 
 
 def test_a_gain_of_more_than_two_hundredths_is_reported_and_the_best_of_them() -> None:
     busy = [Use("the link", 6.0, 0.5)]
     gained = [Gain("data", 9.0, 3.0), Gain("start-up", 8.4, 3.6), Gain("throttling", 12.0, 0.0)]
-    told = limit(_done(cost=2.0), busy, gained)
-    assert told == "Start-up: without it the total would be 8.400 s, 30 % less."
-    told = limit(_done(cost=2.0), busy, [Gain("data", 11.7, 0.3)])
-    assert told == "Data: without it the total would be 11.70 s, 2 % less."
-    told = limit(_done(cost=2.0), busy, [Gain("data", 11.8, 0.2)])
-    assert told == "Nothing alone: several things take their part."
-    told = limit(_done(cost=2.5), busy, [Gain("data", 12.25, 0.25)])
-    assert told == "Nothing alone: several things take their part."
+    reported = limit(_done(cost=2.0), busy, gained)
+    assert reported == "Start-up: without it the total would be 8.400 s, 30 % less."
+    reported = limit(_done(cost=2.0), busy, [Gain("data", 11.7, 0.3)])
+    assert reported == "Data: without it the total would be 11.70 s, 2 % less."
+    reported = limit(_done(cost=2.0), busy, [Gain("data", 11.8, 0.2)])
+    assert reported == "Nothing alone: several things take their part."
+    reported = limit(_done(cost=2.5), busy, [Gain("data", 12.25, 0.25)])
+    assert reported == "Nothing alone: several things take their part."
 
 
 def test_a_run_that_takes_hardly_longer_than_its_tasks_has_no_limit() -> None:
@@ -259,8 +259,8 @@ def test_a_run_that_takes_hardly_longer_than_its_tasks_has_no_limit() -> None:
 
 def test_without_runs_that_leave_things_out_start_up_or_the_busiest_is_reported() -> None:
     link = [Use("the link", 5.0, 0.25)]
-    told = limit(_done(ready=6.0), link, [])
-    assert told == "Start-up: the last worker is there after 6.000 s of 16.00 s."
-    told = limit(_done(ready=5.0), link, [])
-    assert told == "Nothing alone: most used is the link, for 25 % of the time."
+    reported = limit(_done(ready=6.0), link, [])
+    assert reported == "Start-up: the last worker is there after 6.000 s of 16.00 s."
+    reported = limit(_done(ready=5.0), link, [])
+    assert reported == "Nothing alone: most used is the link, for 25 % of the time."
     assert limit(_done(ready=5.0), [], []) == "Nothing alone: several things take their part."

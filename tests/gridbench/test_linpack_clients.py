@@ -223,8 +223,8 @@ def test_a_client_says_how_each_call_ended() -> None:
     start = time.monotonic()
     calls = client_of(FakeConnection(endings), 0.01).run(start, start + 1.0)[:5]
     assert [call["ending"] for call in calls] == ["ok", "wrong", "error", "error", "lost"]
-    told = ["", "", "gone", "refused", "no result after 300 s"]
-    assert [call.get("why", "") for call in calls] == told
+    reported = ["", "", "gone", "refused", "no result after 300 s"]
+    assert [call.get("why", "") for call in calls] == reported
     assert ["complete" in call for call in calls] == [True, True, True, True, False]
     assert ["dequeue" in call for call in calls] == [True, True, False, False, False]
     assert {call["client"] for call in calls} == {3}
@@ -343,13 +343,13 @@ def test_the_server_holds_up_if_it_answers_all_calls_under_load() -> None:
     assert found.figures.startswith("all of 192 calls were answered, with up to 13 in progress")
     assert found.figures.endswith("paper: load average up to 30")
     bad = replace(loaded.calls[0], ending="lost", complete=None)
-    for failing, told in (
+    for failing, reported in (
         (replace(loaded, calls=(bad, *loaded.calls[1:])), "1 of 192 calls failed"),
         (replace(loaded, restarts=1), "the server ended 1 time;"),
     ):
         (found,) = (one for one in findings([failing], "paper") if "load of 16" in one.claim)
         assert found.holds == "no"
-        assert found.figures.startswith(told)
+        assert found.figures.startswith(reported)
 
 
 # ---- The document
@@ -436,7 +436,7 @@ def test_results_that_keep_the_rules(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "changes", "told"),
+    ("rule", "changes", "reported"),
     [
         ("complete", {"status": "failed", "why": "the server ended"}, "the server ended"),
         (
@@ -458,11 +458,11 @@ def test_results_that_keep_the_rules(tmp_path: Path) -> None:
     ],
 )
 def test_results_that_break_a_rule(
-    tmp_path: Path, rule: str, changes: dict[str, object], told: str
+    tmp_path: Path, rule: str, changes: dict[str, object], reported: str
 ) -> None:
     found = judged(folder_with(tmp_path, **changes))
     assert found[rule].outcome == "broken"
-    assert told in found[rule].told
+    assert reported in found[rule].told
     # A round that failed is no repeat either.
     broken = {rule, "repeated"} if rule == "complete" else {rule}
     assert {name for name, one in found.items() if one.outcome == "broken"} == broken

@@ -229,7 +229,7 @@ def test_a_server_with_other_threads_does_not_start(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "text"),
     [
         (("--steps", "scaled"), "the paper has no time for n = 100, so its step cannot be scaled"),
         (("--servers", "corba"), "--servers: must be one of gridrpc, grpc, ray-serve, not `corba`"),
@@ -239,7 +239,7 @@ def test_a_server_with_other_threads_does_not_start(monkeypatch: pytest.MonkeyPa
         (("--duration", "0"), "--duration: must be from 0.1 s to 86,400 s, not `0`"),
     ],
 )
-def test_wrong_options_are_refused(refused: Run, words: tuple[str, ...], told: str) -> None:
+def test_wrong_options_are_refused(refused: Run, words: tuple[str, ...], text: str) -> None:
     done = refused(*QUICK, *words)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert text in done.stderr

@@ -291,8 +291,8 @@ def test_an_interrupted_benchmark_resumes(gridbench: Run, tmp_path: Path) -> Non
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: file.exists() and len(file.read_text().splitlines()) > 3)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=100)
-    assert process.returncode == 128 + signal.SIGINT, told
+        _, text = process.communicate(timeout=100)
+    assert process.returncode == 128 + signal.SIGINT, text
     before = file.read_text().splitlines()
     assert len(before) - 1 < CASES // 2
     done = gridbench(*SMALL, "--languages", "C")

@@ -235,7 +235,7 @@ def test_a_bound_and_what_was_measured_differ_visibly(
 
 def test_a_run_that_was_ended_early_says_so() -> None:
     extent = Completeness(points=310, planned=1204, round=1, rounds=5)
-    told = "This run was ended early, in round 1 of 5: 310 of 1,204 points are there."
+    reported = "This run was ended early, in round 1 of 5: 310 of 1,204 points are there."
     done = "The run is complete: it has all 1,204 points of 5 rounds."
     for results, early in (
         (micro_results.made(extent=extent), True),
@@ -243,7 +243,7 @@ def test_a_run_that_was_ended_early_says_so() -> None:
         (micro_results.made(), False),
     ):
         for text in (printed(results, 400), markdown(results), render(results)):
-            assert (told in text) == early
+            assert (reported in text) == early
         for text in (markdown(results), render(results)):
             assert (done in text) == (results.extent is not None and not early)
 
@@ -272,9 +272,9 @@ def test_nothing_is_claimed_from_disturbed_or_single_runs() -> None:
             replace(one, entries=tuple(replace(entry, **changed) for entry in one.entries))
             for one in results.figures
         )
-        told = headline(replace(results, figures=figures))
-        assert told[0].startswith("Provisional: gridrpc-python is ahead of the best peer in ")
-        assert ("the machine was busy in" in told[0]) is ("runs" not in changed)
+        reported = headline(replace(results, figures=figures))
+        assert reported[0].startswith("Provisional: gridrpc-python is ahead of the best peer in ")
+        assert ("the machine was busy in" in reported[0]) is ("runs" not in changed)
         # Single runs are what the user has asked for.
         was = replace(results, figures=figures)
         assert claims_something(was) is ("runs" in changed)
@@ -331,13 +331,13 @@ def test_another_engine_of_gridrpc_is_compared_if_the_main_one_was_not_measured(
 
 def test_the_part_of_the_benchmark_itself_is_reported_by_the_fastest_call() -> None:
     made = micro_results.made()
-    told = "For an empty call its share is below 12.5 µs, the total for the fastest engine"
+    reported = "For an empty call its share is below 12.5 µs, the total for the fastest engine"
     for text in (markdown(made), render(made)):
-        assert told in text
+        assert reported in text
     calls = micro_results.latency()
     # Calls from C are made by another program.
     faster = replace(calls, entries=(micro_results.entry("gridrpc-c", 2.0), *calls.entries))
-    assert told in markdown(micro_results.made(figures=(faster,)))
+    assert reported in markdown(micro_results.made(figures=(faster,)))
     only = replace(calls, entries=(micro_results.entry("gridrpc-c", 2.0),), ratios={})
     for figures in ((micro_results.rate(),), (only,)):
         assert "its share is below" not in markdown(micro_results.made(figures=figures))
@@ -355,8 +355,8 @@ def test_targets_are_shown_only_where_they_were_measured() -> None:
         for text in (printed(results), markdown(results), render(results)):
             assert "Targets" not in text
     without_a_peer = replace(made.lead[0], value=None, reached=None, why="no peer was measured")
-    told = markdown(replace(made, lead=(without_a_peer,)))
-    assert "no peer was measured | null call" in told
+    reported = markdown(replace(made, lead=(without_a_peer,)))
+    assert "no peer was measured | null call" in reported
 
 
 def test_nothing_is_claimed_where_there_was_no_peer() -> None:

@@ -148,8 +148,8 @@ def test_what_has_no_value_says_why() -> None:
         ],
     )
     figure = _figure(results, "null_call")
-    told = {entry.engine: (entry.status, entry.why) for entry in figure.entries}
-    assert told == {
+    reported = {entry.engine: (entry.status, entry.why) for entry in figure.entries}
+    assert reported == {
         PYTHON: ("ok", ""),
         "hyperqueue": ("cannot", "late"),
         "dask": ("missing", "install it"),

@@ -105,8 +105,8 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
         engines = {entry.engine for entry in figure.entries}
         # Few calls may end in another order than they began in: tenths then have no times. And only
         # gridrpc tells how many bytes a call has moved.
-        told = {PYTHON} if figure.id.endswith("B_copies") else {PYTHON, POOL}
-        assert told <= engines or figure.id == "million_steady", figure.id
+        reported = {PYTHON} if figure.id.endswith("B_copies") else {PYTHON, POOL}
+        assert reported <= engines or figure.id == "million_steady", figure.id
         for entry in figure.entries:
             assert entry.status == "ok"
             assert entry.median is not None
@@ -457,13 +457,13 @@ def test_what_takes_an_engine_too_long_to_start_has_a_reason(
         if session.engine == "Local"
     }
     assert measured == {"null_call", "start_2"}
-    told = {
+    reported = {
         (p.workload, p.parameters.get("workers") or p.parameters["tasks"]): (p.status, p.why)
         for p in plan.refusals
         if p.engine == "Local"
     }
     long = "bringing up {} workers takes it longer than the 16 s that a quick run has for it"
-    assert told == {
+    assert reported == {
         ("start", 16): ("missing", long.format(16)),
         ("start", 100): ("missing", long.format(100)),
         ("tasks_100", "short"): ("missing", long.format(100)),

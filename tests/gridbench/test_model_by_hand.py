@@ -175,7 +175,7 @@ def test_overheads_below_a_millisecond_count_as_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "busy", "kept"),
+    ("count", "busy", "stored"),
     [
         (4, (), 4),
         (4, (20.0,), 3),
@@ -185,11 +185,11 @@ def test_overheads_below_a_millisecond_count_as_one() -> None:
     ],
 )
 def test_undisturbed_runs_count_alone_if_they_are_half_of_all(
-    count: int, busy: Sequence[float], kept: int
+    count: int, busy: Sequence[float], stored: int
 ) -> None:
     runs = [_run(one, others=float(one in busy)) for one in (20.0, 21.0, 22.0, 23.0)[:count]]
     (found,) = alike(runs)
-    assert len(found) == kept
+    assert len(found) == stored
 
 
 def test_what_differs_in_any_way_is_no_run_of_the_same_case() -> None:
@@ -222,7 +222,7 @@ INSIDE = Situation(cores=4, sleep=np.full(8, 0.5), bytes_in=2.0 * MB)
 
 
 @pytest.mark.parametrize(
-    ("changed", "told", "distance"),
+    ("changed", "text", "distance"),
     [
         ({}, (), 0.0),
         ({"cores": 2}, (), 0.0),
@@ -271,10 +271,10 @@ INSIDE = Situation(cores=4, sleep=np.full(8, 0.5), bytes_in=2.0 * MB)
     ],
 )
 def test_what_is_beyond_the_measured_is_named_and_by_how_much(
-    changed: dict[str, object], told: tuple[str, ...], distance: float
+    changed: dict[str, object], text: tuple[str, ...], distance: float
 ) -> None:
     situation = replace(INSIDE, **changed)  # type: ignore[arg-type]
-    assert MEASURED.outside(situation) == told
+    assert MEASURED.outside(situation) == text
     assert MEASURED.beyond(situation) == pytest.approx(distance)
 
 

@@ -41,7 +41,7 @@ def test_a_forerunner_is_further_from_the_second_than_that_from_the_last(
 
 
 @pytest.mark.parametrize(
-    ("slept", "asked"),
+    ("slept", "requested"),
     [
         # What was slept longer is no more than 5 ms, or than what tasks differ by.
         ((1.0001, 1.0002, 1.0001), 1.0),
@@ -54,9 +54,9 @@ def test_a_forerunner_is_further_from_the_second_than_that_from_the_last(
         ((1002.0, 1004.0, 1006.0), 1000.0),
     ],
 )
-def test_what_tasks_were_to_take_has_few_digits(slept: tuple[float, ...], asked: float) -> None:
+def test_what_tasks_were_to_take_has_few_digits(slept: tuple[float, ...], requested: float) -> None:
     found = from_log._requested_times(np.array(slept))
-    assert found == pytest.approx([asked] * len(slept), rel=1e-12)
+    assert found == pytest.approx([requested] * len(slept), rel=1e-12)
 
 
 @pytest.mark.parametrize(("largest", "even"), [(1.009, True), (1.011, False)])
@@ -167,7 +167,7 @@ def test_a_clock_that_is_off_by_just_a_fifth_does_not_tell(
 
 
 @pytest.mark.parametrize(
-    ("announced", "told"),
+    ("announced", "text"),
     [
         (3, "1 of its 3 tasks are missing"),
         (2, ""),
@@ -175,7 +175,7 @@ def test_a_clock_that_is_off_by_just_a_fifth_does_not_tell(
     ],
 )
 def test_a_log_has_as_many_tasks_as_its_header_says(
-    tmp_path: Path, announced: int, told: str
+    tmp_path: Path, announced: int, text: str
 ) -> None:
     path = tmp_path / "my.log"
     path.write_text(
@@ -185,8 +185,8 @@ def test_a_log_has_as_many_tasks_as_its_header_says(
         "2 1.000000 0.000000 0.600001 1.600001 1.800002 node2\n"
     )
     found = from_log.observe_log(path)
-    if told:
-        assert found == told
+    if text:
+        assert found == text
     else:
         assert isinstance(found, Observation)
         its = found.situation

@@ -130,7 +130,10 @@ def test_operations_in_another_proportion_are_another_subject(tmp_path: Path) ->
     folder = datagrid_cases.write_folder(
         tmp_path, [base, replace(base, parameters=base.parameters | mixed)]
     )
-    assert [told.split(", ")[1] for told in subjects(folder)] == ["read", "2 reads and 1 update"]
+    assert [message.split(", ")[1] for message in subjects(folder)] == [
+        "read",
+        "2 reads and 1 update",
+    ]
 
 
 def test_rounds_of_each_parameter_are_of_one_model(sweep: Path) -> None:
@@ -205,8 +208,8 @@ def test_a_saved_model_is_the_same_when_read_again(grid_model: Path) -> None:
 def test_tasks_are_predicted_by_the_same_option(model: PipelineModel, tmp_path: Path) -> None:
     path = tmp_path / "tasks.json"
     save_models([model], path)
-    asked = ["cores=4,8", "tasks=16", "sleep=0.02", "input=2MB"]
-    rows = predict(path, asked, None, far=False).rows
+    requested = ["cores=4,8", "tasks=16", "sleep=0.02", "input=2MB"]
+    rows = predict(path, requested, None, far=False).rows
     assert [row.case["cores"] for row in rows] == [4, 8]
     # What nobody asked for is not there.
     assert rows[0].case["shared"] == 0
@@ -214,10 +217,10 @@ def test_tasks_are_predicted_by_the_same_option(model: PipelineModel, tmp_path: 
         assert row.expected.low < row.expected.total < row.expected.high
         assert sum(row.expected.parts.values()) == pytest.approx(row.expected.total)
     # Tasks that take longer ask nothing of an engine that it was not seen to do.
-    longer = [*asked[:2], "sleep=30"]
+    longer = [*requested[:2], "sleep=30"]
     assert predict(path, longer, None, far=False).rows[0].expected.outside == ()
     with pytest.raises(InputError, match="task data: 100 MB is outside what was measured"):
-        predict(path, [*asked[:3], "input=100MB"], None, far=False)
+        predict(path, [*requested[:3], "input=100MB"], None, far=False)
 
 
 def test_beyond_what_was_measured_is_said_and_far_beyond_is_refused(grid_model: Path) -> None:
@@ -232,7 +235,7 @@ def test_beyond_what_was_measured_is_said_and_far_beyond_is_refused(grid_model: 
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("requested", "message"),
     [
         (["clients=4"], "the model needs size"),
         (["workers=4"], "`workers=4` is not one of what decides about data-grid tasks"),
@@ -252,10 +255,10 @@ def test_beyond_what_was_measured_is_said_and_far_beyond_is_refused(grid_model: 
     ],
 )
 def test_cases_that_cannot_be_meant_are_refused(
-    grid_model: Path, asked: list[str], told: str
+    grid_model: Path, requested: list[str], message: str
 ) -> None:
-    with pytest.raises(InputError, match=told):
-        predict(grid_model, asked, None, far=False)
+    with pytest.raises(InputError, match=message):
+        predict(grid_model, requested, None, far=False)
 
 
 def test_engines_that_a_file_does_not_have_are_named(grid_model: Path) -> None:
@@ -265,10 +268,10 @@ def test_engines_that_a_file_does_not_have_are_named(grid_model: Path) -> None:
 
 
 def test_folders_of_different_kinds_are_refused(campaign: Path, sweep: Path) -> None:
-    told = (
+    message = (
         rf"{sweep.name}.*: holds synchronised rounds, and .*{campaign.name} holds data-grid tasks"
     )
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         kind_of([campaign, sweep])
 
 
@@ -294,7 +297,7 @@ def test_models_of_another_kind_are_refused_by_those_who_need_tasks(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--case", "cores=4"], "`gridrpc` is not a fitted model"),
         (["--profile", "own.toml", "--case", "cores=4"], "`own.toml` is not a fitted model"),
@@ -304,25 +307,25 @@ def test_models_of_another_kind_are_refused_by_those_who_need_tasks(
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(
-    refused: Run, arguments: list[str], told: str
+    refused: Run, arguments: list[str], message: str
 ) -> None:
     done = refused("simulate", *arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "is not a model"),
         ("[]", "it is not a gridbench model"),
         ('{"kind": "gridbench model", "of": "magic"}', "it is of magic, which are not known"),
     ],
 )
-def test_files_that_are_no_models_are_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_files_that_are_no_models_are_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "model.json"
     path.write_text(text)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         load(path)
 
 

@@ -36,7 +36,7 @@ def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"cores": 64, "sleep": np.full(128, 0.02)}, "cores: 64 is outside"),
         ({"sleep": np.full(1000, 0.02)}, "tasks: 1,000 is outside what was measured, 1 to 160"),
@@ -45,10 +45,10 @@ def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(
     ],
 )
 def test_what_lies_outside_is_named(
-    model: PipelineModel, changed: dict[str, object], told: str
+    model: PipelineModel, changed: dict[str, object], message: str
 ) -> None:
     outside = model.predict(replace(INSIDE, **changed)).extrapolated  # type: ignore[arg-type]
-    assert any(text.startswith(told) for text in outside), outside
+    assert any(text.startswith(message) for text in outside), outside
 
 
 def test_less_data_and_longer_tasks_are_nothing_new(model: PipelineModel) -> None:
@@ -71,7 +71,7 @@ def test_a_model_is_the_same_when_read_again(bare: PipelineModel, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda text: text[:-100], "is not a model"),
         (lambda text: text[:0] + "[]", "it is not a gridbench model"),
@@ -86,13 +86,13 @@ def test_a_model_is_the_same_when_read_again(bare: PipelineModel, tmp_path: Path
     ],
 )
 def test_a_damaged_file_is_refused(
-    model: PipelineModel, tmp_path: Path, damage: object, told: str
+    model: PipelineModel, tmp_path: Path, damage: object, message: str
 ) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
     assert callable(damage)
     path.write_text(damage(path.read_text()))
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         load_models(path)
 
 
@@ -195,12 +195,14 @@ def test_figures_that_are_not_known_are_not_written(model: PipelineModel, tmp_pa
     assert not path.exists()
 
 
-@pytest.mark.parametrize(("more", "told"), [(0, "is not a model"), (1, "it is too large")])
-def test_a_file_of_more_than_64_megabytes_is_no_model(tmp_path: Path, more: int, told: str) -> None:
+@pytest.mark.parametrize(("more", "message"), [(0, "is not a model"), (1, "it is too large")])
+def test_a_file_of_more_than_64_megabytes_is_no_model(
+    tmp_path: Path, more: int, message: str
+) -> None:
     path = tmp_path / "model.json"
     with path.open("wb") as file:
         file.truncate(64 * MB + more)
-    with pytest.raises(InputError, match=told) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         load_models(path)
     assert ("too large" in str(refused.value)) == bool(more)
 

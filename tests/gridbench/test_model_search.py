@@ -53,9 +53,11 @@ def _missing(runs: list[Observation], *, few: bool = False) -> str:
 
 def test_a_fit_needs_three_runs_more_than_it_has_terms() -> None:
     refuse_too_few(_runs(13), [Shape()])
-    told = _missing(_runs(12))
-    assert told.startswith("12 runs are too few to fit a model to; missing are 1 more run, as 10")
-    assert "measure them with `gridbench run`" in told
+    reported = _missing(_runs(12))
+    assert reported.startswith(
+        "12 runs are too few to fit a model to; missing are 1 more run, as 10"
+    )
+    assert "measure them with `gridbench run`" in reported
     assert _missing(_runs(1)).startswith("1 run is too few to fit a model to; missing are 12 more")
     with pytest.raises(InputError, match="1 run is too few"):
         module.fit(_runs(1))
@@ -157,29 +159,29 @@ def test_a_search_begins_on_sixty_small_runs() -> None:
 
 
 def test_who_watches_is_reported_of_each_search() -> None:
-    told: list[tuple[int, int]] = []
-    count = SearchCount(1, lambda done, planned: told.append((done, planned)))
+    reported: list[tuple[int, int]] = []
+    count = SearchCount(1, lambda done, planned: reported.append((done, planned)))
     count.more(2)
     count.tell()
     count.done()
     count.done()
-    assert told == [(0, 3), (1, 3), (2, 3)]
+    assert reported == [(0, 3), (1, 3), (2, 3)]
     SearchCount(1, None).done()
 
 
 def test_a_fit_ends_when_all_its_searches_have() -> None:
     runs = _runs(13)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     module.fit(
-        runs, shape=Shape(), watch=lambda done, planned: told.append((done, planned)), starts=2
+        runs, shape=Shape(), watch=lambda done, planned: reported.append((done, planned)), starts=2
     )
-    done = [one for one, _ in told]
+    done = [one for one, _ in reported]
     assert done == sorted(done)
     # The last is the one that says how sure it is.
-    assert told[-1][0] == told[-1][1]
-    assert all(one < planned for one, planned in told[:-1])
+    assert reported[-1][0] == reported[-1][1]
+    assert all(one < planned for one, planned in reported[:-1])
     # Each search reports more than once.
-    assert len(told) > len(set(told))
+    assert len(reported) > len(set(reported))
     assert MORE_STARTS > 1
 
 
@@ -243,26 +245,26 @@ def test_shapes_are_compared_by_the_best_of_their_searches() -> None:
         # More than half as much again as the best from the guesses is not searched for longer.
         Searched(1.6),
     ]
-    told: list[tuple[int, int]] = []
-    count = SearchCount(1, lambda done, planned: told.append((done, planned)))
+    reported: list[tuple[int, int]] = []
+    count = SearchCount(1, lambda done, planned: reported.append((done, planned)))
     tried, ends = module._compared(cast(Any, shapes), count, 2, {})
     assert [cost for _, cost in tried] == [1.0, 1.4, 1.5, 1.6]
     assert [found.cost for _, found in ends] == [0.5, 0.6]
     # One for each, and two more for three of them.
     count.tell()
-    assert told == [(0, 11)]
+    assert reported == [(0, 11)]
 
 
 def test_of_a_single_shape_the_best_two_searches_continue() -> None:
     # What says the same of all runs as another is no other shape.
     alike = [Searched(1.0, 0.7, 0.9), Searched(0.7, 0.9)]
-    told: list[tuple[int, int]] = []
-    count = SearchCount(1, lambda done, planned: told.append((done, planned)))
+    reported: list[tuple[int, int]] = []
+    count = SearchCount(1, lambda done, planned: reported.append((done, planned)))
     tried, ends = module._compared(cast(Any, alike), count, 2, {})
     assert len(tried) == 1
     assert [found.cost for _, found in ends] == [0.7, 0.9]
     # It need not be searched for.
-    assert told == [(1, 3)]
+    assert reported == [(1, 3)]
 
 
 def test_shapes_that_cost_the_same_both_continue() -> None:
@@ -348,13 +350,13 @@ def test_models_are_of_all_engines_or_of_those_asked_for() -> None:
 
 
 def test_who_fits_a_model_sees_which_search_continues() -> None:
-    told: list[str] = []
-    steps = cast(Steps, SimpleNamespace(begin=told.append, note=told.append))
+    reported: list[str] = []
+    steps = cast(Steps, SimpleNamespace(begin=reported.append, note=reported.append))
     watch = command._watched(steps, "all runs")
     watch(0, 3)
     watch(2, 3)
     watch(3, 3)
-    assert told == ["to all runs", "search 1 of 3", "search 3 of 3", "search 3 of 3"]
+    assert reported == ["to all runs", "search 1 of 3", "search 3 of 3", "search 3 of 3"]
     # Unless it is not wanted, measurements are held out.
     assert ModelParameters().test
 
@@ -430,8 +432,10 @@ def test_where_no_engine_has_enough_the_command_ends_with_the_first(
     subjects = [Fits(name, enough=False) for name in ("one", "two", "three")]
     with pytest.raises(InputError, match="2 runs of one are too few"):
         _fitted(monkeypatch, *subjects)()
-    told = capsys.readouterr().err
-    assert all(f"{name} here: 2 runs of {name} are too few" in told for name in ("one", "three"))
+    reported = capsys.readouterr().err
+    assert all(
+        f"{name} here: 2 runs of {name} are too few" in reported for name in ("one", "three")
+    )
 
 
 def test_of_a_single_engine_too_little_is_reported_once(

@@ -77,9 +77,9 @@ OPTIONS = _options()
 def test_an_option_is_the_same_in_all_commands(name: str) -> None:
     free = EXCEPTIONS.get(name, ("", ""))[0].split()
     for what in ("value", "default", "meaning"):
-        told = {str(one[what]) for one in OPTIONS[name].values()}
+        reported = {str(one[what]) for one in OPTIONS[name].values()}
         if what not in free:
-            assert len(told) == 1, {path: one[what] for path, one in OPTIONS[name].items()}
+            assert len(reported) == 1, {path: one[what] for path, one in OPTIONS[name].items()}
 
 
 @pytest.mark.parametrize("name", EXCEPTIONS)

@@ -73,11 +73,11 @@ def test_marks_can_be_seen(dark: bool) -> None:
 def test_each_engine_has_a_colour_of_its_own_and_its_variants_have_it_too() -> None:
     colours = engine_colours([*engines(), *DATA_GRIDS])
     assert len(set(colours.values())) == len(colours) > 20
-    told = engine_colours(["ray", "ray on 2 hosts", "rays", "emulated-slurm-native (TLS)"])
-    assert told["ray"] == told["ray on 2 hosts"] == colours["ray"]
-    assert told["emulated-slurm-native (TLS)"] == colours["emulated-slurm-native"]
+    reported = engine_colours(["ray", "ray on 2 hosts", "rays", "emulated-slurm-native (TLS)"])
+    assert reported["ray"] == reported["ray on 2 hosts"] == colours["ray"]
+    assert reported["emulated-slurm-native (TLS)"] == colours["emulated-slurm-native"]
     # One that nobody knows has one by its name alone, whoever else is on the page.
-    assert engine_colours(["rays"])["rays"] == told["rays"]
+    assert engine_colours(["rays"])["rays"] == reported["rays"]
 
 
 def test_no_page_has_a_colour_of_its_own() -> None:

@@ -247,9 +247,9 @@ def test_stale_loads_cost_what_pairs_say() -> None:
     cases = [case_of("least-load", seed, 1.0 + seed, 0.0) for seed in range(3)]
     cases += [case_of("least-load", seed, 1.5 * (1.0 + seed), 30.0) for seed in range(3)]
     cases += [case_of("random", seed, 1.0 + seed, gap) for seed in range(3) for gap in (0.0, 30.0)]
-    told = sentences(cases)
-    assert "Stale loads cost least-load at most 1.50× the time (95 %: 1.50× to 1.50×" in told
-    assert "cost random" not in told
+    reported = sentences(cases)
+    assert "Stale loads cost least-load at most 1.50× the time (95 %: 1.50× to 1.50×" in reported
+    assert "cost random" not in reported
 
 
 # ---- The command

@@ -93,9 +93,9 @@ def test_a_run_tells_programs_what_it_found_and_people_nothing(
     setup = make_setup(tasks=4, nodes=2, sleep=0.05)
     options = ("--engine", "process-pool", "--out", "out")
     done = gridbench("run", setup, *options, "--json", "--quiet")
-    told = json.loads(done.stdout)
-    assert told["results"] == "out"
-    assert told["runs"]["process-pool"]["summary"]["ok"] == 4
+    message = json.loads(done.stdout)
+    assert message["results"] == "out"
+    assert message["runs"]["process-pool"]["summary"]["ok"] == 4
     # Another program may have disturbed it, which is no progress.
     assert all(line.startswith("gridbench: ") for line in done.stderr.splitlines())
 
@@ -128,10 +128,10 @@ def test_lists_are_there_for_programs(gridbench: Run) -> None:
 
 
 def test_a_list_of_times_tells_programs_what_it_holds(gridbench: Run) -> None:
-    asked = ("list-times", "--tasks", "3", "--mean", "2", "--out", "times", "--force")
-    told = json.loads(gridbench(*asked, "--json").stdout)
-    assert told == {"file": "times", "tasks": 3, "min": 2.0, "max": 2.0, "mean": 2.0}
-    assert gridbench(*asked).stdout == "times: 3 times, 2.000 s, mean 2.000 s\n"
+    requested = ("list-times", "--tasks", "3", "--mean", "2", "--out", "times", "--force")
+    message = json.loads(gridbench(*requested, "--json").stdout)
+    assert message == {"file": "times", "tasks": 3, "min": 2.0, "max": 2.0, "mean": 2.0}
+    assert gridbench(*requested).stdout == "times: 3 times, 2.000 s, mean 2.000 s\n"
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ def test_each_machine_has_its_own_recommendation(tmp_path: Path) -> None:
         ("node1", "gridrpc-native"),
         ("node2", "dask"),
     ]
-    told = headline(found)
-    assert "on node1; dask is fastest" in told
+    reported = headline(found)
+    assert "on node1; dask is fastest" in reported
     html = page(document_of(found))
     assert html.count('<section id="machine-') == 2
     assert str(first) in html
@@ -251,6 +251,6 @@ def test_the_command_prints_json(gridbench: Run, tmp_path: Path) -> None:
 def test_equals_are_not_ranked(tmp_path: Path) -> None:
     folder = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.01})
     found = recommended([folder])
-    told = "gridrpc-native and dask are as fast as each other within 5 % on average."
-    assert headline([found]) == told
+    reported = "gridrpc-native and dask are as fast as each other within 5 % on average."
+    assert headline([found]) == reported
     assert dict(sentences(found))["Engine"].startswith("gridrpc-native or dask: on average neither")

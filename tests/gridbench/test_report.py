@@ -122,9 +122,9 @@ def test_lost_tasks_are_not_taken_for_dispatch():
     assert math.isnan(found.phases.means()["dispatch"])
     assert found.phases.means()["output"] == pytest.approx(float(found.phases.output.mean()))
     assert found.round_trip.count == lost.num_rows
-    told = " ".join(sentences(found))
-    assert "171 of 200 tasks" in told
-    assert "free worker" not in told
+    message = " ".join(sentences(found))
+    assert "171 of 200 tasks" in message
+    assert "free worker" not in message
     (notice,) = notices(found)
     assert "Dispatch and the cost of going remote are not known" in notice
     assert render([found])
@@ -428,8 +428,8 @@ def test_what_rounding_leaves_of_a_task_is_no_time():
 def test_tasks_that_did_nothing_have_no_efficiency():
     row = {"sleep": 1.0, "slept": 0.0, "submit": 0.0, "calc_in": 1e-5, "calc_out": 1e-5}
     found = study(run_of(timelines.table_of([row | {"retrieve": 2e-5}] * 4), nnodes=2))
-    told = " ".join(sentences(found))
-    assert "Its tasks were to take 2.000 s, which they did not." in told
+    message = " ".join(sentences(found))
+    assert "Its tasks were to take 2.000 s, which they did not." in message
     page = render([found])
     assert "The tasks did not take the 2.000 s that they were to take." in page
     assert "efficiency of" not in page

@@ -47,9 +47,9 @@ def test_how_many_tasks_run_is_drawn_from_the_same_stamps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "told"), [(1.0, "multiples of 1.000 s"), (1e-3, "multiples of 1.000 ms"), (1e-4, "")]
+    ("step", "text"), [(1.0, "multiples of 1.000 s"), (1e-3, "multiples of 1.000 ms"), (1e-4, "")]
 )
-def test_the_resolution_of_coarse_stamps_is_said(step: float, told: str) -> None:
+def test_the_resolution_of_coarse_stamps_is_said(step: float, text: str) -> None:
     counts = ((0, 7, 13, 19), (3, 29, 37, 41), (11, 43, 53, 61))
     names = ("submit", "calc_in", "calc_out", "retrieve")
     rows = [
@@ -58,4 +58,4 @@ def test_the_resolution_of_coarse_stamps_is_said(step: float, told: str) -> None
     ]
     found = study(Run("one", Path("one"), timelines.table_of(rows), 3, 3, False, {}, ()))
     said = [one for one in notices(found) if "multiples" in one]
-    assert [told in one for one in said] == [True] * bool(told)
+    assert [text in one for one in said] == [True] * bool(text)

@@ -152,15 +152,15 @@ def test_disturbed_values_of_micro_benchmarks_do_not_count(tmp_path: Path) -> No
 
 def test_json_has_all_figures_of_a_result(gridbench: Run, tmp_path: Path) -> None:
     write_folder(tmp_path / "six", 6, all_done(6))
-    told = json.loads(gridbench("report", "six", "--json").stdout)
-    figures = {one["what"]: one for one in told["figures"]}
+    message = json.loads(gridbench("report", "six", "--json").stdout)
+    figures = {one["what"]: one for one in message["figures"]}
     assert len(figures) == len(all_done(6))
     one = figures["scenario 6, 100-cores-1-tasks-100s, cold"]
     total = next(case.total_s for case in all_done(6) if case.tasks == 1 and not case.bytes_in)
     assert (one["engine"], one["unit"], one["better"]) == ("gridrpc-native", "s", "less")
     assert one["values"] == [total]
     # Also what does not count, as of disturbed runs, is there.
-    assert len(told["results"]["cases"]) == len(all_done(6))
+    assert len(message["results"]["cases"]) == len(all_done(6))
 
 
 def test_results_of_two_kinds_have_nothing_in_common(

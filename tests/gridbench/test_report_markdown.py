@@ -30,10 +30,10 @@ def test_a_run_is_reported_with_its_figures(gridbench: Run, tmp_path: Path) -> N
     done = gridbench("report", LOG, "--markdown", "tables.md")
     assert (done.returncode, done.stdout) == (0, "tables: tables.md\n")
     text = (tmp_path / "tables.md").read_text()
-    told = {row[0]: row[1:] for row in rows(text)}
-    assert told["Tasks succeeded"] == ["8"]
+    reported = {row[0]: row[1:] for row in rows(text)}
+    assert reported["Tasks succeeded"] == ["8"]
     # The last of its results came back then.
-    assert told["Total time"] == ["35.67 s"]
+    assert reported["Total time"] == ["35.67 s"]
     assert text.startswith("symphony\\_sample: 8 of 1,200 tasks on 400 workers")
 
 

@@ -90,8 +90,8 @@ def test_so_does_one_whose_results_are_a_file(benchmarks: Run, tmp_path: Path) -
     with holder(tmp_path / "out.json", name="file") as process:
         done = benchmarks("journal", "--out", "out.json", "--fresh")
     assert done.returncode == 2
-    told = f"gridbench: error: out.json: is in use by another gridbench, process {process.pid}\n"
-    assert done.stderr.startswith(told)
+    text = f"gridbench: error: out.json: is in use by another gridbench, process {process.pid}\n"
+    assert done.stderr.startswith(text)
     assert list(tmp_path.iterdir()) == []
 
 

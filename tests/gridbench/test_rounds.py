@@ -184,21 +184,21 @@ def ran(
     **how: object,
 ) -> tuple[list[tuple[str, int | None]], str]:
     run, made = outcomes(totals, **how)  # type: ignore[arg-type]
-    told, records = io.StringIO(), list[EngineRun]()
-    console = Console(file=told)
+    message, records = io.StringIO(), list[EngineRun]()
+    console = Console(file=message)
     for batch in rounds(
         list(engines), records, number, limit=limit, accept=accept, console=console
     ):
         records += [run(one.engine, one.round) for one in batch]
-    return made, told.getvalue()
+    return made, message.getvalue()
 
 
 def test_rounds_go_on_until_it_is_known_who_is_faster() -> None:
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, None)
+    made, message = ran("ab", {"a": FAST, "b": SLOW}, None)
     # Each round begins with another engine.
     assert made == [("a", 1), ("b", 1), ("b", 2), ("a", 2), ("a", 3), ("b", 3)]
-    assert "round 2: a 1.000 s, b 2.000 s so far" in told
-    assert "round 3: a 1.000 s to 1.010 s, b 2.000 s to 2.100 s so far" in told
+    assert "round 2: a 1.000 s, b 2.000 s so far" in message
+    assert "round 3: a 1.000 s to 1.010 s, b 2.000 s to 2.100 s so far" in message
 
 
 def test_engines_that_are_decided_on_do_not_run_again() -> None:
@@ -209,10 +209,10 @@ def test_engines_that_are_decided_on_do_not_run_again() -> None:
 
 
 def test_disturbed_rounds_are_made_up_for_and_failed_engines_left_out() -> None:
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, None, disturbed=[("a", 1), ("a", 3)])
+    made, message = ran("ab", {"a": FAST, "b": SLOW}, None, disturbed=[("a", 1), ("a", 3)])
     assert [number for engine, number in made if engine == "a"] == [1, 2, 3, 4, 5]
     assert [number for engine, number in made if engine == "b"] == [1, 2, 3]
-    assert "a has no run that counts" in told
+    assert "a has no run that counts" in message
     made, _ = ran("ab", {"a": FAST, "b": SLOW}, None, failing="b")
     assert [engine for engine, _ in made] == ["a", "b", "a", "a"]
     made, _ = ran("b", {"b": SLOW}, 3, failing="b")
@@ -223,13 +223,13 @@ def test_a_number_of_rounds_is_kept_and_time_limits_the_others() -> None:
     made, _ = ran("ab", {"a": FAST, "b": SLOW}, 5)
     assert len(made) == 10
     assert ran("a", {"a": FAST}, 1)[0] == [("a", None)]
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, None, limit=0.0)
+    made, message = ran("ab", {"a": FAST, "b": SLOW}, None, limit=0.0)
     assert made == [("a", 1), ("b", 1)]
-    assert "no further round: it would end after the" in told
+    assert "no further round: it would end after the" in message
     # Where the load is accepted and all were disturbed, more rounds would be so too.
     both = [("a", 1), ("b", 1)]
-    made, told = ran("ab", {"a": FAST, "b": SLOW}, None, accept=True, disturbed=both)
-    assert (made, told) == (both, "no further round: other programs use the machine\n")
+    made, message = ran("ab", {"a": FAST, "b": SLOW}, None, accept=True, disturbed=both)
+    assert (made, message) == (both, "no further round: other programs use the machine\n")
     made, _ = ran("ab", {"a": FAST, "b": SLOW}, None, accept=True, disturbed=both[:1])
     assert len(made) == 7
 

@@ -16,15 +16,15 @@ from scenario_results import RATE, all_done
 ROW = {"submit": 0.12345, "calc_in": 1.1, "calc_out": 2.2, "retrieve": 3.3}
 
 
-@pytest.mark.parametrize(("stamped", "told"), [(10, ""), (9, "9 of 10 tasks")])
-def test_all_tasks_must_have_all_stamps(stamped: int, told: str) -> None:
+@pytest.mark.parametrize(("stamped", "text"), [(10, ""), (9, "9 of 10 tasks")])
+def test_all_tasks_must_have_all_stamps(stamped: int, text: str) -> None:
     whole = [{**ROW, "worker": f"w{n}"} for n in range(stamped)]
     without = [{"submit": 0.12345, "retrieve": 3.3}] * (10 - stamped)
     table = timelines.table_of([*whole, *without])
     run = measured(table, 10, cold=True, same_clock=True)
     why = why_invalid(run, summarise(table, 10, 10, 2))
-    assert why.startswith("incomplete") == bool(told)
-    assert told in why
+    assert why.startswith("incomplete") == bool(text)
+    assert text in why
 
 
 def test_the_sum_takes_all_output_at_the_rate_of_results() -> None:

@@ -68,9 +68,9 @@ def test_cases_that_do_not_fit_are_reported(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(plan, "available_memory", lambda: need.memory * 2)
     assert cannot(CASE, need, "engine", FACTS) == ""
     monkeypatch.setattr(plan, "available_memory", lambda: round(need.memory * 1.05))
-    told = cannot(CASE, need, "engine", FACTS)
-    assert "memory: about" in told
-    assert "100 tasks at a time and 100 workers" in told
+    reported = cannot(CASE, need, "engine", FACTS)
+    assert "memory: about" in reported
+    assert "100 tasks at a time and 100 workers" in reported
     many = replace(CASE, cores=10_000_000, bytes_in=0)
     assert cannot(many, _need(many), "engine", FACTS).startswith("workers: ")
 

@@ -99,8 +99,8 @@ def test_only_what_counts_is_spoken_of() -> None:
     # Of cases that were just disturbed the answer is provisional.
     ((_, quiet),) = answers(3, cells_of(all_done(3)))
     noisy = [replace(result, reason="disturbed: 2 of 2") for result in results]
-    ((_, told),) = answers(3, cells_of(noisy))
-    assert told == marked(quiet, "the machine was busy in 5 of 5 cases")
+    ((_, text),) = answers(3, cells_of(noisy))
+    assert text == marked(quiet, "the machine was busy in 5 of 5 cases")
     assert plots_of(3, cells_of(results))  # they are drawn, hollow
     shown = render(header_of(3), results)
     assert "so that they do not count: 5 of 5 measured cases" in shown
@@ -153,9 +153,9 @@ def test_the_links_limit_is_drawn() -> None:
     results = [replace(result, transport="links", nodes=4, link_rate=1e9) for result in all_done(1)]
     limit = next(line for line in plot_of(1, results, "shared-rate-0").lines if line.dash)
     assert limit.points[0].value.value == pytest.approx(1e9 / 2**20)
-    told = " ".join(notices(header_of(1), results, cells_of(results)))
-    assert "4 places, each behind a link of 1 Gbit/s" in told
-    assert "One host" not in told
+    text = " ".join(notices(header_of(1), results, cells_of(results)))
+    assert "4 places, each behind a link of 1 Gbit/s" in text
+    assert "One host" not in text
 
 
 def test_a_rate_needs_data_that_has_added_something() -> None:

@@ -51,5 +51,5 @@ def test_what_is_no_time_is_reported(text: str) -> None:
     ],
 )  # fmt: skip
 def test_commands_take_such_times(command: tuple[str, ...]) -> None:
-    told = CliRunner().invoke(cli, [*command, "soon"]).exception
-    assert str(told).startswith(f"{command[-1]}: `soon` is not a time")
+    reported = CliRunner().invoke(cli, [*command, "soon"]).exception
+    assert str(reported).startswith(f"{command[-1]}: `soon` is not a time")

@@ -260,8 +260,8 @@ def test_a_forked_process_leaves_its_parents_service_alone() -> None:
 def test_redis_keeps_what_it_is_reported_to() -> None:
     with Redis("always") as rig:
         rig.command("set", "key", "kept at once")
-        kept = [path.read_bytes() for path in (rig.folder / "appendonlydir").glob("*.incr.aof")]
-        assert [b"kept at once" in file for file in kept] == [True]
+        stored = [path.read_bytes() for path in (rig.folder / "appendonlydir").glob("*.incr.aof")]
+        assert [b"kept at once" in file for file in stored] == [True]
         assert "appendfsync\nalways" in rig.command("config", "get", "appendfsync")
 
 
@@ -365,10 +365,10 @@ def test_where_a_service_is_can_be_read(environment: dict[str, str], tmp_path: P
             text += program.stdout.readline()
         record = json.loads(text)
         url = record["variables"]["REDIS_URL"]
-        asked = subprocess.run(
+        requested = subprocess.run(
             ["redis-cli", "-u", url, "ping"], capture_output=True, text=True, check=True
         )
-        assert asked.stdout == "PONG\n"
+        assert requested.stdout == "PONG\n"
         (server,) = started_by(psutil.Process(program.pid))
         assert record["processes"] == {"redis-server": server.pid}
         server.kill()

@@ -143,8 +143,8 @@ def test_a_simulated_timeline_says_what_the_simulation_does(name: str) -> None:
     assert (summary.ok, summary.missing) == (WORK.tasks, 0)
     assert summary.total == pytest.approx(done.total)
     assert summary.ideal == pytest.approx(done.ideal)
-    told = account(done, table)
-    assert sum(told.parts.values()) == pytest.approx(done.total)
+    reported = account(done, table)
+    assert sum(reported.parts.values()) == pytest.approx(done.total)
 
 
 # Throttling.
@@ -216,7 +216,7 @@ def test_absurd_throttling_is_refused(wrong: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "work", "told"),
+    ("name", "work", "reported"),
     [
         ("symphony", SimulatedWorkload(cores=10, tasks=100, sleep=100.0), "The tasks themselves"),
         (
@@ -233,9 +233,9 @@ def test_absurd_throttling_is_refused(wrong: dict[str, float]) -> None:
         ("condor", SimulatedWorkload(cores=100, tasks=5000, sleep=1.0), "The client"),
     ],
 )
-def test_the_bottleneck_is_reported(name: str, work: SimulatedWorkload, told: str) -> None:
+def test_the_bottleneck_is_reported(name: str, work: SimulatedWorkload, reported: str) -> None:
     done = simulate(work, system(name))
-    assert limit(done, uses(done), gains(done)).startswith(told)
+    assert limit(done, uses(done), gains(done)).startswith(reported)
 
 
 def test_nothing_is_busy_for_longer_than_the_run() -> None:
@@ -271,9 +271,9 @@ def test_throttling_does_not_change_the_published_predictions() -> None:
 
 
 def test_more_cores_than_were_measured_are_said_to_be_an_extrapolation() -> None:
-    assert not any("extrapolated" in told for told in notices(system("symphony"), 400))
-    assert any("extrapolated" in told for told in notices(system("symphony"), 401))
-    assert any("not known" in told for told in notices(system("condor"), 1))
+    assert not any("extrapolated" in reported for reported in notices(system("symphony"), 400))
+    assert any("extrapolated" in reported for reported in notices(system("symphony"), 401))
+    assert any("not known" in reported for reported in notices(system("condor"), 1))
 
 
 # Profiles as files.
@@ -299,7 +299,7 @@ def test_what_a_profile_leaves_out_costs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("= 1", "is not TOML"),
         ("", "parameters is missing"),
@@ -316,12 +316,12 @@ def test_what_a_profile_leaves_out_costs_nothing(tmp_path: Path) -> None:
         (MINIMAL + "[throttling]\nmemory = 1\ndisk = 1\nslower = 0\n", "throttling"),
     ],
 )
-def test_a_profile_that_cannot_be_is_refused(text: str, told: str, tmp_path: Path) -> None:
+def test_a_profile_that_cannot_be_is_refused(text: str, reported: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
         read_profile(path)
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
     assert str(path) in str(caught.value)
 
 
@@ -367,28 +367,28 @@ def test_symphony_is_short_of_memory_where_it_was_seen(name: str) -> None:
     page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if f"({name})" in line]
     assert row.split(" | ")[1] == ("not short" if name in UNDISTURBED else "short")
-    asked = cores / sleep * 8 * max(bytes_in / 513, bytes_out / 570) / MEGABYTE
-    assert row.rstrip(" |").split(" | ")[-1] == f"{asked:.0%}".replace("%", " %")
-    assert (asked > 0.5) == (name not in UNDISTURBED)
+    requested = cores / sleep * 8 * max(bytes_in / 513, bytes_out / 570) / MEGABYTE
+    assert row.rstrip(" |").split(" | ")[-1] == f"{requested:.0%}".replace("%", " %")
+    assert (requested > 0.5) == (name not in UNDISTURBED)
     held = row.split(" | ")[2].removesuffix(" GB")
     assert float(held) == pytest.approx(pressure.most / 2**30, rel=0.1, abs=1e-3)
     # The link limits all ten, and the report says so.
-    told = [text for text in cautions_of(done.case, done.system, pressure) if "link" in text]
-    assert len(told) == (name not in UNDISTURBED)
-    assert all(text.startswith(f"Tasks ask for {asked * 100:.0f} % of") for text in told)
+    reported = [text for text in cautions_of(done.case, done.system, pressure) if "link" in text]
+    assert len(reported) == (name not in UNDISTURBED)
+    assert all(text.startswith(f"Tasks ask for {requested * 100:.0f} % of") for text in reported)
 
 
 @pytest.mark.parametrize(
-    ("most", "told"), [(20.0, False), (34.5, False), (35.0, True), (45.0, True)]
+    ("most", "reported"), [(20.0, False), (34.5, False), (35.0, True), (45.0, True)]
 )
 def test_a_manager_is_near_to_throttling_from_70_percent_of_its_bound_on(
-    most: float, told: bool
+    most: float, reported: bool
 ) -> None:
     # It begins with half of its memory.
     bounded = replace(system("symphony"), throttling=Throttling(memory=100.0, disk=1.0))
     case = simulate(SimulatedWorkload(cores=2, tasks=4, sleep=1.0), bounded).case
     found = cautions_of(case, bounded, Pressure(most=most))
-    assert len(found) == told
+    assert len(found) == reported
     assert all(f"{most * 2:.0f} % of the 50 B with which it begins" in text for text in found)
 
 

@@ -192,10 +192,10 @@ def test_what_makes_no_sense_is_refused(
 def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # 1,500 bytes for each task, with ten tasks for each core, and as many for each core.
     monkeypatch.setattr(command, "available_memory", lambda: 1_649_999_999)
-    told = (
+    reported = (
         "1,000,000 tasks on 100,000 cores need about 1.537 GB of memory, and 1.537 GB are available"
     )
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=reported):
         run_simulation(SimulationParameters(profile="gridrpc", cores=100_000))
 
 
@@ -303,9 +303,9 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_it_is_reported_which_run_is_simulated(results: Path) -> None:
-    told: list[tuple[str, int]] = []
-    against_runs(results, system("gridrpc"), "gridrpc-native", lambda *what: told.append(what))
-    assert told == [("cold", 20), ("warm", 20)]
+    reported: list[tuple[str, int]] = []
+    against_runs(results, system("gridrpc"), "gridrpc-native", lambda *what: reported.append(what))
+    assert reported == [("cold", 20), ("warm", 20)]
 
 
 def test_real_runs_are_simulated_and_compared(

@@ -100,7 +100,7 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, float]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reported"),
     [
         ({"cores": 0}, "--cores must be from 1 to 1,000,000, not 0"),
         ({"cores": MOST_CORES + 1}, "--cores must be from 1"),
@@ -114,8 +114,8 @@ def test_the_largest_and_smallest_works_are_taken(fine: dict[str, float]) -> Non
         ({"bytes_out": -1.0}, "--output-per-task must be from 0 bytes to a terabyte"),
     ],
 )
-def test_other_works_are_refused(wrong: dict[str, float], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_other_works_are_refused(wrong: dict[str, float], reported: str) -> None:
+    with pytest.raises(InputError, match=reported):
         replace(ONE, **wrong)  # type: ignore[arg-type]
 
 
@@ -236,8 +236,8 @@ def test_more_than_ten_times_beyond_the_measured_nothing_is_predicted(
 
 def test_a_predicted_case_as_json() -> None:
     case = {"cores": 4.0, "sleep": 1.0, "input": 0.0}
-    told = cases.CasePrediction(MODEL, case, MODEL.expect(case)).to_dict()
-    assert json.loads(json.dumps(told)) == {
+    reported = cases.CasePrediction(MODEL, case, MODEL.expect(case)).to_dict()
+    assert json.loads(json.dumps(reported)) == {
         "model": "made-up on here",
         "case": case,
         "total_s": 4.0,
@@ -253,10 +253,10 @@ def test_predicted_cases_are_printed(
 ) -> None:
     path = tmp_path / "model.json"
     save_models([model], path)
-    asked = SimulationParameters(
+    requested = SimulationParameters(
         profile=str(path), cores=1, cases=("cores=2,4", "tasks=8", "sleep=0.02"),
     )  # fmt: skip
-    assert command.run_simulation(asked, Printing(as_json=True)) == 0
+    assert command.run_simulation(requested, Printing(as_json=True)) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["case"]["cores"] for row in rows] == [2, 4]
     situation = Situation(cores=4, sleep=np.full(8, 0.02))
@@ -304,10 +304,10 @@ def test_what_a_profile_does_not_have_is_reported_with_its_place(
 
 def test_a_profile_that_is_shown_has_the_sources_of_its_figures() -> None:
     lines = profile_text(NINFG).splitlines()
-    told = [line for line in lines if line.startswith("# ") and line.endswith(")")]
-    assert len(told) >= len(NINFG.given) > 3
+    reported = [line for line in lines if line.startswith("# ") and line.endswith(")")]
+    assert len(reported) >= len(NINFG.given) > 3
     for given in NINFG.given:
-        (line,) = [one for one in told if one.startswith(f"# {given.name}: ")]
+        (line,) = [one for one in reported if one.startswith(f"# {given.name}: ")]
         assert line.endswith(f"({given.source})")
 
 

@@ -111,8 +111,8 @@ def test_a_mean_that_cutting_off_has_raised_is_reported() -> None:
     # Of a normal distribution whose edge is one deviation off: 0.24197 / 0.84134.
     assert wide.raised() == pytest.approx(0.2876, abs=1e-4)
     assert wide.times().mean() == pytest.approx(1 + wide.raised(), abs=0.2)
-    told = replace(ACCOUNT, work=wide, mean_time=1.2651).notices[0]
-    assert "from 1 s to 1.27 s" in told
+    reported = replace(ACCOUNT, work=wide, mean_time=1.2651).notices[0]
+    assert "from 1 s to 1.27 s" in reported
     for work in (replace(wide, stddev=0.0), replace(wide, stddev=0.3), replace(ONE, sleep=0.0)):
         assert not any("negative" in one for one in replace(ACCOUNT, work=work).notices)
 
@@ -124,9 +124,9 @@ def test_overhead_is_compared_from_a_fifth_of_the_total_on(ideal: float, compare
 
 
 def test_comparisons_as_json_have_no_value_where_none_is_known() -> None:
-    told = TOTALS.to_dict()
-    assert told["title"] == "Totals"
-    assert told["rows"][0] == {
+    reported = TOTALS.to_dict()
+    assert reported["title"] == "Totals"
+    assert reported["rows"][0] == {
         "what": "a",
         "real": 10.0,
         "simulated": 11.0,
@@ -134,9 +134,9 @@ def test_comparisons_as_json_have_no_value_where_none_is_known() -> None:
         "error": pytest.approx(0.1),
         "overhead_error": pytest.approx(0.2),
     }
-    assert told["rows"][3]["error"] is None
-    assert told["errors"]["total, median"] == pytest.approx(0.05)
-    assert told["left_out"] == ["1 run: it is not complete or not valid"]
+    assert reported["rows"][3]["error"] is None
+    assert reported["errors"]["total, median"] == pytest.approx(0.05)
+    assert reported["left_out"] == ["1 run: it is not complete or not valid"]
     assert AGAINST.to_dict()["rows"][0]["ideal"] is None
     assert not AGAINST.totals
     assert TOTALS.totals
@@ -155,26 +155,27 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
     )
     # Workers are there after 2 and 3 s; the first does two of three tasks.
     done = simulate(SimulatedWorkload(cores=2, tasks=3, sleep=0.75), one)
-    told = account(done, table_of(done))
-    assert (told.total, told.ideal) == (3.75, 1.5)
-    assert told.efficiency == pytest.approx(0.4)
-    assert (told.first_start, told.last_start) == (2.0, 3.0)
-    assert sum(told.parts.values()) == pytest.approx(3.75)
+    reported = account(done, table_of(done))
+    assert (reported.total, reported.ideal) == (3.75, 1.5)
+    assert reported.efficiency == pytest.approx(0.4)
+    assert (reported.first_start, reported.last_start) == (2.0, 3.0)
+    assert sum(reported.parts.values()) == pytest.approx(3.75)
     # What they wait until they are there is start-up. A run that begins warm has none.
-    assert told.parts["start-up"] == pytest.approx(2.5)
+    assert reported.parts["start-up"] == pytest.approx(2.5)
     # A worker begins once, whatever it does after its first task.
     longer = simulate(SimulatedWorkload(cores=2, tasks=3, sleep=2.0), one)
     assert longer.stamps.calc_in.tolist() == [2.0, 3.0, 4.0]
     assert account(longer, table_of(longer)).last_start == 3.0
-    assert told.notices == []
-    values = told.to_dict()
+    assert reported.notices == []
+    values = reported.to_dict()
     assert (values["first_start_s"], values["last_start_s"]) == (2.0, 3.0)
     assert values["link_bits_per_second"] == 1e9
     assert values["memory"] is None
     assert (
-        replace(told, system=replace(one, one_host=True)).to_dict()["link_bits_per_second"] is None
+        replace(reported, system=replace(one, one_host=True)).to_dict()["link_bits_per_second"]
+        is None
     )
-    assert replace(told, efficiency=math.nan).to_dict()["efficiency"] is None
+    assert replace(reported, efficiency=math.nan).to_dict()["efficiency"] is None
     assert ACCOUNT.to_dict()["memory"] == {
         "most_bytes": 3 * MB,
         "paged_tasks": 1234,
@@ -184,8 +185,8 @@ def test_an_account_is_worked_out_from_the_stamps() -> None:
 
 def test_what_is_assumed_is_said() -> None:
     assert notices(system("ninfg"), 100) == []
-    (told,) = notices(system("ninfg"), 101)
-    assert told.startswith("The profile's parameters were measured with up to 100 cores")
+    (reported,) = notices(system("ninfg"), 101)
+    assert reported.startswith("The profile's parameters were measured with up to 100 cores")
     _, assumed = notices(system("condor"), 1)
     assert assumed == (
         "Assumptions, not measured: matching; matching, for each core; process of a task;"
@@ -211,11 +212,11 @@ def test_stamps_are_rounded_down_to_what_is_known() -> None:
 
 
 def test_a_system_for_json_has_no_infinity() -> None:
-    told = described(system("gridrpc"))
-    assert told["parameters"]["to_workers"]["each"] is None
-    assert told["start_up"] == {"kind": "OneByOne", "constant": 0.115, "per_worker": 0.000243}
-    assert (told["throttling"], told["files_per_task"]) == (None, False)
-    assert told["link_bits_per_second"] == 1e9
+    reported = described(system("gridrpc"))
+    assert reported["parameters"]["to_workers"]["each"] is None
+    assert reported["start_up"] == {"kind": "OneByOne", "constant": 0.115, "per_worker": 0.000243}
+    assert (reported["throttling"], reported["files_per_task"]) == (None, False)
+    assert reported["link_bits_per_second"] == 1e9
     one_host = described(replace(system("gridrpc"), one_host=True))
     assert one_host["link_bits_per_second"] is None
 
@@ -302,12 +303,12 @@ def test_a_file_may_have_models_of_several_engines_and_places(tmp_path: Path) ->
     assert refused.value.remedy == ""
 
 
-@pytest.mark.parametrize(("stddev", "told"), [(0.41, False), (0.43, True)])
-def test_a_mean_that_is_raised_by_a_hundredth_is_reported(stddev: float, told: bool) -> None:
+@pytest.mark.parametrize(("stddev", "reported"), [(0.41, False), (0.43, True)])
+def test_a_mean_that_is_raised_by_a_hundredth_is_reported(stddev: float, reported: bool) -> None:
     # By 0.0084 s and 0.0116 s of a second.
     work = SimulatedWorkload(cores=10, tasks=100, sleep=1.0, stddev=stddev)
-    assert work.raised() == pytest.approx(0.0116 if told else 0.0084, abs=5e-5)
-    assert any("negative" in one for one in replace(ACCOUNT, work=work).notices) == told
+    assert work.raised() == pytest.approx(0.0116 if reported else 0.0084, abs=5e-5)
+    assert any("negative" in one for one in replace(ACCOUNT, work=work).notices) == reported
     assert replace(work, stddev=0.0).raised() == 0
 
 

@@ -86,8 +86,8 @@ def _throttled(one: System) -> System:
 
 
 def test_a_system_that_throttles_is_described_with_its_steps() -> None:
-    told = described(_throttled(system("symphony")))
-    assert told["throttling"] == {
+    reported = described(_throttled(system("symphony")))
+    assert reported["throttling"] == {
         "memory": 64.0,
         "disk": 2.0,
         "slower": 1.0,
@@ -97,9 +97,9 @@ def test_a_system_that_throttles_is_described_with_its_steps() -> None:
         "halt": 0.85,
         "until_done": False,
     }
-    assert told["measured_cores"] == 400
-    assert told["figures"][0]["value"] == 513
-    assert told["start_up"]["kind"] == "Waves"
+    assert reported["measured_cores"] == 400
+    assert reported["figures"][0]["value"] == 513
+    assert reported["start_up"]["kind"] == "Waves"
 
 
 def test_steps_of_throttling_may_fall_together_and_need_not_make_requests_slower() -> None:

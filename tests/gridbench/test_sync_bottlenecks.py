@@ -160,9 +160,9 @@ def test_hosts_on_one_machine_are_counted_once() -> None:
     assert (machine.tasks, machine.bytes) == (8, 8 * GIGABYTE)
     assert machine.read == pytest.approx(0.4 * GIGABYTE)
     assert machine.name == "node0 and 7 other hosts on the same machine"
-    told = bottlenecks(one_round(reads, *uses))[0].told
-    assert "by 8 tasks" in told
-    assert "machine" not in told  # there is only this one
+    reported = bottlenecks(one_round(reads, *uses))[0].told
+    assert "by 8 tasks" in reported
+    assert "machine" not in reported  # there is only this one
 
 
 def test_what_counters_do_not_show_is_not_told() -> None:

@@ -146,9 +146,9 @@ def test_scaling_is_of_the_rounds_that_count() -> None:
     rates = {1: 1_000, 2: 2_000, 4: 4_000, 8: 4_000}
     rounds = [doing(count, rate, parameter="wal") for count, rate in rates.items()]
     slower = [replace(one, load=DISTURBED, repeat=1) for one in rounds[:2]]
-    (told,) = scaling_sentences([*rounds, *slower])
-    assert told.startswith("mkdir, wal: More than 4 workers add nothing")
-    assert told.replace('"', "&#34;") in in_html(rounds)
+    (reported,) = scaling_sentences([*rounds, *slower])
+    assert reported.startswith("mkdir, wal: More than 4 workers add nothing")
+    assert reported.replace('"', "&#34;") in in_html(rounds)
     (both, _) = scaling_sentences([*rounds, *(replace(one, start="exec") for one in rounds)])
     assert both.startswith("mkdir, wal, held at entry: ")
     assert scaling_sentences([four()]) == []
@@ -464,8 +464,8 @@ def test_measures_are_of_the_rounds_that_count(tmp_path: Path) -> None:
 def test_results_without_a_round_that_counts_are_reported_with_why(tmp_path: Path) -> None:
     rounds = [seconds(1.0, 1.0, load=DISTURBED, repeat=n) for n in range(2)]
     folder = write_folder(tmp_path, [*rounds, seconds(1.0, 1.0, status="failed", repeat=2)])
-    told = "of 3 rounds, 2 disturbed by other programs, 1 failed"
-    with pytest.raises(InputError, match=f"has no round that counts, .*: {told}"):
+    reported = "of 3 rounds, 2 disturbed by other programs, 1 failed"
+    with pytest.raises(InputError, match=f"has no round that counts, .*: {reported}"):
         measures_of(folder)
 
 
@@ -473,9 +473,9 @@ def test_two_results_are_compared(tmp_path: Path) -> None:
     before = write_folder(tmp_path / "a", [seconds(1.0, 1.0, repeat=n) for n in range(3)])
     after = write_folder(tmp_path / "b", [seconds(1.5, 1.5, repeat=n) for n in range(3)])
     found = compared(measures_of(before), measures_of(after))
-    told = {one.what: (one.engine, one.verdict, one.ratio) for one in found}
-    assert told["median task time"] == ("2 workers", "worse", 1.5)
-    assert told["share of it in which all ran"] == ("2 workers", "no difference", 1.0)
+    reported = {one.what: (one.engine, one.verdict, one.ratio) for one in found}
+    assert reported["median task time"] == ("2 workers", "worse", 1.5)
+    assert reported["share of it in which all ran"] == ("2 workers", "no difference", 1.0)
     with pytest.raises(InputError, match="cannot be in one report with others"):
         write_report([before, after], tmp_path / "both.html")
 

@@ -279,11 +279,11 @@ amounts = st.tuples(st.integers(0, 10**9), st.floats(1e-3, 1e3))
 
 @given(st.lists(amounts, min_size=1, max_size=20))
 def test_the_sum_of_the_tasks_own_rates_is_never_below_that_of_all(
-    told: list[tuple[int, float]],
+    message: list[tuple[int, float]],
 ) -> None:
     tasks = [
         task_of(n, 0.0, 1.0, phases=[Phase(name="a", seconds=seconds, bytes=size)])
-        for n, (size, seconds) in enumerate(told)
+        for n, (size, seconds) in enumerate(message)
     ]
     found = phases_of(tasks)["a"]
     if found.bytes:

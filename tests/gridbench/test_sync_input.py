@@ -72,7 +72,7 @@ def test_lines_of_the_same_host_add_up(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "reported"),
     [
         ("node1 eight", "the number of cores must be a whole number"),
         ("node1 0", "the number of cores must be from 1"),
@@ -94,17 +94,17 @@ def test_lines_of_the_same_host_add_up(path: Path) -> None:
         ("node1", "node1 has more than 100,000 cores in all"),
     ],
 )
-def test_a_line_that_is_no_host_is_named(path: Path, line: str, told: str) -> None:
+def test_a_line_that_is_no_host_is_named(path: Path, line: str, reported: str) -> None:
     with pytest.raises(InputError) as caught:
         hosts(path, f"# hosts\nnode1 100000\n{line}\n")
-    assert told in caught.value.what
+    assert reported in caught.value.what
     assert (caught.value.file, caught.value.line) == (path, 3)
     assert "node1:8" in caught.value.remedy
     assert len(caught.value.what) < 200
 
 
 @pytest.mark.parametrize(
-    ("contents", "told"),
+    ("contents", "reported"),
     [
         (b"", "names no host"),
         (b"# nobody\n\n", "names no host"),
@@ -113,10 +113,10 @@ def test_a_line_that_is_no_host_is_named(path: Path, line: str, told: str) -> No
         (b"a" * (LARGEST + 1), "too large for a host file"),
     ],
 )
-def test_what_is_no_host_file_is_refused(path: Path, contents: bytes, told: str) -> None:
+def test_what_is_no_host_file_is_refused(path: Path, contents: bytes, reported: str) -> None:
     with pytest.raises(InputError) as caught:
         hosts(path, contents)
-    assert told in caught.value.what
+    assert reported in caught.value.what
     assert caught.value.file == path
     assert caught.value.remedy
     assert caught.value.line in (None, 2)
@@ -219,7 +219,7 @@ def test_lists_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ("{param}", "`{param}` in the argument `{param}` is not known"),
         ("x{}", "`{}` in the argument `x{}` is not known"),
@@ -233,10 +233,10 @@ def test_lists_are_taken_as_they_are() -> None:
         (["a\0b"], "holds a zero byte"),
     ],
 )
-def test_arguments_that_mean_nothing_are_refused(arguments: str | list[str], told: str) -> None:
+def test_arguments_that_mean_nothing_are_refused(arguments: str | list[str], reported: str) -> None:
     with pytest.raises(InputError) as caught:
         split_arguments(arguments)
-    assert told in caught.value.what
+    assert reported in caught.value.what
     if "{" in str(arguments):
         assert all(f"{{{name}}}" in caught.value.remedy for name in PLACEHOLDERS)
 
@@ -278,7 +278,7 @@ def test_lists_are_read_however_they_are_written(text: str, found: list[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("", "no parameter is named"),
         ("[]", "no parameter is named"),
@@ -299,10 +299,10 @@ def test_lists_are_read_however_they_are_written(text: str, found: list[str]) ->
         (" ".join(map(str, range(MOST_ELEMENTS + 1))), "more than 10,000 elements"),
     ],
 )
-def test_lists_that_are_wrong_are_refused(text: str, told: str) -> None:
+def test_lists_that_are_wrong_are_refused(text: str, reported: str) -> None:
     with pytest.raises(InputError) as caught:
         texts(text)
-    assert told in caught.value.what
+    assert reported in caught.value.what
     assert caught.value.remedy
     assert len(caught.value.what) < 200
 
@@ -350,7 +350,7 @@ def test_counts_of_workers(given: str | int | list[str | int], found: list[int])
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reported"),
     [
         ("0", "must be from 1 to 100,000"),
         (-1, "must be from 1 to 100,000"),
@@ -367,10 +367,10 @@ def test_counts_of_workers(given: str | int | list[str | int], found: list[int])
         ("9" * 5000, "must be from 1 to 100,000"),
     ],
 )
-def test_counts_of_workers_that_are_wrong(given: str | int, told: str) -> None:
+def test_counts_of_workers_that_are_wrong(given: str | int, reported: str) -> None:
     with pytest.raises(InputError) as caught:
         worker_counts(given)
-    assert told in caught.value.what
+    assert reported in caught.value.what
     assert len(caught.value.what) < 200
 
 
@@ -530,7 +530,7 @@ def test_results_keep_what_all_rounds_have_in_common() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told", "remedy"),
+    ("text", "line", "reported", "remedy"),
     [
         ("rounds = 2\nworker = 3", 2, "`worker` is not known", "did you mean `workers`?"),
         ("rounds = 2\nWorkerCount = 3", 2, "not known", "did you mean `WORKER_COUNT`?"),
@@ -569,12 +569,12 @@ def test_results_keep_what_all_rounds_have_in_common() -> None:
     ],
 )
 def test_a_file_that_is_wrong_is_refused(
-    path: Path, text: str, line: int | None, told: str, remedy: str
+    path: Path, text: str, line: int | None, reported: str, remedy: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         setup(path, text)
     error = caught.value
-    assert told in error.what
+    assert reported in error.what
     assert error.file == path
     assert line is None or error.line == line
     assert remedy in error.remedy
@@ -583,15 +583,15 @@ def test_a_file_that_is_wrong_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("contents", "told"),
+    ("contents", "reported"),
     [
         (b"task = 'x'\n# \xe9\n", "is not text in UTF-8"),
         ("workers = 3".encode("utf-16"), "is not text in UTF-8"),
         (b"a" * (LARGEST + 1), "too large for a configuration file"),
     ],
 )
-def test_what_is_no_text_is_refused(path: Path, contents: bytes, told: str) -> None:
-    with pytest.raises(InputError, match=told) as caught:
+def test_what_is_no_text_is_refused(path: Path, contents: bytes, reported: str) -> None:
+    with pytest.raises(InputError, match=reported) as caught:
         setup(path, contents)
     assert caught.value.file == path
 

@@ -167,8 +167,8 @@ def test_several_jobs_of_fio_are_told_apart(tmp_path: Path) -> None:
                  "--size=128k")  # fmt: skip
     found = reported(output)
     assert not found.why
-    told = {phase.name: phase.bytes for phase in found.phases}
-    assert told == {"a: write": 65536, "b: read": 131072}
+    report_text = {phase.name: phase.bytes for phase in found.phases}
+    assert report_text == {"a: write": 65536, "b: read": 131072}
 
 
 def test_what_fails_in_fio_is_reported(tmp_path: Path) -> None:
@@ -195,11 +195,11 @@ def test_what_fails_in_fio_is_reported(tmp_path: Path) -> None:
 def test_changed_numbers_of_fio_are_reported(
     tmp_path: Path, change: dict[str, Any], why: str
 ) -> None:
-    told = json.loads(fio(tmp_path, "--name=one", "--rw=write", "--size=64k"))
-    (job,) = told["jobs"]
+    report_text = json.loads(fio(tmp_path, "--name=one", "--rw=write", "--size=64k"))
+    (job,) = report_text["jobs"]
     for name, value in change.items():
         job[name] = job[name] | value if isinstance(value, dict) else value
-    found = reported(json.dumps(told).encode())
+    found = reported(json.dumps(report_text).encode())
     assert found.phases == ()
     assert why in found.why
     assert len(found.why) < 200

@@ -157,8 +157,8 @@ def test_options_that_all_tasks_refuse_end_it_at_once(gridbench: Run, tmp_path: 
     options = ("-w", "2", "--rounds", "6", "--out", "out", "write-read", "--size", "1M")
     done = gridbench("sync", *options)
     well(done, status=2)
-    told = "gridbench: error: with 2 workers no task did any work: gridbench-task write-read: "
-    assert done.stderr.splitlines()[-1].startswith(told)
+    reported = "gridbench: error: with 2 workers no task did any work: gridbench-task write-read: "
+    assert done.stderr.splitlines()[-1].startswith(reported)
     assert done.stderr.count("--directory DIR is missing") == 1
     assert not (tmp_path / "out").exists()
     # What is mended has other options, and can have the folder.

@@ -38,10 +38,10 @@ def phases(*arguments: str | Path) -> dict[str, Phase]:
     """What a task says that ends well, in its last line, by name."""
     ran = run(*arguments)
     assert (ran.returncode, ran.stderr) == (0, "")
-    told = json.loads(ran.stdout.splitlines()[-1])
-    assert list(told) == ["phases"]
-    assert all(set(one) == set(Phase.__dataclass_fields__) for one in told["phases"])
-    return {one["name"]: from_record(Phase, one) for one in told["phases"]}
+    reported = json.loads(ran.stdout.splitlines()[-1])
+    assert list(reported) == ["phases"]
+    assert all(set(one) == set(Phase.__dataclass_fields__) for one in reported["phases"])
+    return {one["name"]: from_record(Phase, one) for one in reported["phases"]}
 
 
 def failure(*arguments: str | Path, status: int = 1, **options: object) -> str:
@@ -101,9 +101,9 @@ def test_each_task_tells_its_options(task: str) -> None:
 
 def test_a_file_is_written_and_read_and_removed(tmp_path: Path) -> None:
     options = ("--directory", tmp_path, "--size", "1.5M", "--block", "1M", "--worker", "3")
-    told = phases("write-read", *options, "--fsync", "--drop")
-    assert list(told) == ["write", "read"]
-    for phase in told.values():
+    reported = phases("write-read", *options, "--fsync", "--drop")
+    assert list(reported) == ["write", "read"]
+    for phase in reported.values():
         assert (phase.bytes, phase.operations) == (3 << 19, 2)
         latency = phase.latency
         assert latency is not None
@@ -117,19 +117,19 @@ def test_what_write_writes_read_reads(tmp_path: Path) -> None:
     options = ("--directory", tmp_path, "--size", "100000")
     phases("write", *options, "--block", "777")
     assert (tmp_path / "worker-0.data").stat().st_size == 100_000
-    told = phases("read", *options, "--block", "4k", "--drop")
-    assert told["read"].bytes == 100_000
-    assert told["read"].operations == 25
+    reported = phases("read", *options, "--block", "4k", "--drop")
+    assert reported["read"].bytes == 100_000
+    assert reported["read"].operations == 25
     # Rewritten, it is a new file: not what is left of a longer one.
     phases("write", "--directory", tmp_path, "--size", "50000")
     assert (tmp_path / "worker-0.data").stat().st_size == 50_000
 
 
 def test_the_page_cache_is_passed_by(tmp_path: Path) -> None:
-    told = phases(
+    reported = phases(
         "write-read", "--directory", tmp_path, "--size", "192K", "--block", "64k", "--direct"
     )
-    assert told["write"].operations == told["read"].operations == 3
+    assert reported["write"].operations == reported["read"].operations == 3
 
 
 @as_root
@@ -297,15 +297,15 @@ def test_what_a_signal_ends_leaves_nothing(
 
 
 def test_each_kind_of_operation_is_a_phase(tmp_path: Path) -> None:
-    told = phases("metadata", "--directory", tmp_path, "--count", "20")
-    assert {name: phase.operations for name, phase in told.items()} == {
+    reported = phases("metadata", "--directory", tmp_path, "--count", "20")
+    assert {name: phase.operations for name, phase in reported.items()} == {
         "mkdir": 20,
         "create": 20,
         "stat": 40,
         "readdir": 21,
         "unlink": 40,
     }
-    for phase in told.values():
+    for phase in reported.values():
         assert phase.latency is not None
         assert 0 < phase.latency.p50 <= phase.latency.max <= phase.seconds
     assert not list(tmp_path.iterdir())
@@ -340,8 +340,8 @@ def test_workers_share_a_total(tmp_path: Path, total: int, workers: int, shared:
         options = ["--total", str(total), "--of", str(workers), "--worker", str(worker)]
         if shared:
             options.append("--shared")
-        told = phases("metadata", "--directory", tmp_path, "--operations", operations, *options)
-        return told[operations].operations
+        reported = phases("metadata", "--directory", tmp_path, "--operations", operations, *options)
+        return reported[operations].operations
 
     made = [work(worker, "create") for worker in range(workers)]
     assert sum(made) == total
@@ -357,8 +357,10 @@ def test_workers_share_a_total(tmp_path: Path, total: int, workers: int, shared:
 def test_files_of_others_stay(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("kept")
     (tmp_path / "worker-10.dir.0").mkdir()
-    told = phases("metadata", "--directory", tmp_path, "--shared", "--worker", "1", "--count", "3")
-    assert told["readdir"].operations == 4
+    reported = phases(
+        "metadata", "--directory", tmp_path, "--shared", "--worker", "1", "--count", "3"
+    )
+    assert reported["readdir"].operations == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "worker-10.dir.0"]
 
 
@@ -379,15 +381,15 @@ def test_a_file_system_without_room_for_more_files_is_reported(
 
 
 def test_operations_of_the_processor_are_counted() -> None:
-    told = phases("cpu", "--operations", "1000003")["cpu"]
-    assert told.operations == 1_000_003
-    assert told.seconds > 0
+    reported = phases("cpu", "--operations", "1000003")["cpu"]
+    assert reported.operations == 1_000_003
+    assert reported.seconds > 0
     assert phases("cpu", "--seconds", "0.05")["cpu"].seconds >= 0.05
 
 
 def test_bytes_of_memory_are_counted() -> None:
-    told = phases("memory", "--size", "2400000", "--passes", "3")["memory"]
-    assert (told.bytes, told.operations) == (3 * 2_400_000, 3)
+    reported = phases("memory", "--size", "2400000", "--passes", "3")["memory"]
+    assert (reported.bytes, reported.operations) == (3 * 2_400_000, 3)
     assert phases("memory", "--size", "1M", "--seconds", "0.05")["memory"].seconds >= 0.05
 
     def limit() -> None:

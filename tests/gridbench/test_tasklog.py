@@ -278,9 +278,9 @@ def test_a_head_that_does_not_go_on_is_refused(tmp_path):
 def test_tasks_that_are_numbered_and_have_no_line_are_missing(tmp_path):
     def counted(tids):
         lines = "".join(f"{tid} 1 0 0 1 1 node1\n" for tid in tids)
-        with pytest.warns(UserWarning, match="no header line") as told:
+        with pytest.warns(UserWarning, match="no header line") as reported:
             header, table = read_task_log(write(tmp_path, lines, header=False))
-        return header.ntasks, table.num_rows, "some have no line" in str(told[0].message)
+        return header.ntasks, table.num_rows, "some have no line" in str(reported[0].message)
 
     assert counted([*range(20), *range(25, 60)]) == (60, 55, True)
     assert counted(range(7, 17)) == (10, 10, False)

@@ -79,14 +79,14 @@ def test_a_manager_that_has_halted_takes_no_result() -> None:
 
 def test_what_symphony_is_assumed_to_do_is_what_is_reported() -> None:
     symphony = system("symphony")
-    told = {one.name: one.value for one in symphony.given}
+    reported = {one.name: one.value for one in symphony.given}
     known = symphony.throttling
     assert known is not None
-    assert known.memory == told["memory of the manager"] * 2**30 == 3 * 2**30
-    assert known.disk == told["disk for paging"] * 2**20 == 60 * 2**20
-    assert known.slower == told["slower, in each of the first steps"] == 1.1
+    assert known.memory == reported["memory of the manager"] * 2**30 == 3 * 2**30
+    assert known.disk == reported["disk for paging"] * 2**20 == 60 * 2**20
+    assert known.slower == reported["slower, in each of the first steps"] == 1.1
     assert known.until_done
-    assert known.proactive == told["throttling begins at"] == 0.5
+    assert known.proactive == reported["throttling begins at"] == 0.5
     # As its application profiles have them: 50, 40, 25 and 15 % are left.
     assert [1 - step for step in known.steps] == pytest.approx([0.5, 0.4, 0.25, 0.15])
 
@@ -113,14 +113,16 @@ def test_a_manager_that_comes_near_to_throttling_is_reported() -> None:
 
 
 def test_tasks_that_take_no_time_ask_for_all_of_the_link() -> None:
-    (told,) = report_of(10, 20, 0.0, 0.001, 0.0)
-    assert told.startswith("Tasks ask for all of what the client's link gives: where it was 78 %")
+    (reported,) = report_of(10, 20, 0.0, 0.001, 0.0)
+    assert reported.startswith(
+        "Tasks ask for all of what the client's link gives: where it was 78 %"
+    )
 
 
 def test_tasks_that_ask_for_70_percent_of_the_link_are_reported() -> None:
     done = run(tasks=1, sleep=1.0, size=7.0, disk=1.0)
-    (told,) = cautions_of(done.case, done.system, done.pressure)
-    assert told.startswith("Tasks ask for 70 % of what the client's link gives")
+    (reported,) = cautions_of(done.case, done.system, done.pressure)
+    assert reported.startswith("Tasks ask for 70 % of what the client's link gives")
     less = run(tasks=1, sleep=1.0, size=6.9, disk=1.0)
     assert cautions_of(less.case, less.system, less.pressure) == ()
 

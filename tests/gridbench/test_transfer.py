@@ -154,9 +154,9 @@ def test_transfers_at_the_same_time_are_counted_by_what_came(hosts: int) -> None
     assert found.tasks == 30 - hosts
     assert found.span / found.tasks == pytest.approx(0.1, rel=0.02)
     # When the first was sent off, too, all of it counts.
-    told = arrivals(stamps, 30, sent=0.0)
-    assert told is not None
-    assert (told.tasks, told.span) == (30, pytest.approx(3.0, rel=0.02))
+    reported = arrivals(stamps, 30, sent=0.0)
+    assert reported is not None
+    assert (reported.tasks, reported.span) == (30, pytest.approx(3.0, rel=0.02))
 
 
 @pytest.mark.parametrize(("short", "scatter"), [(1.0, 0.0), (1.1, 0.95)])

@@ -26,16 +26,18 @@ def runs_of(*totals: tuple[str, float], ntasks: int = 1, record: dict | None = N
 
 
 def test_two_undisturbed_runs_of_each_engine_can_be_claimed() -> None:
-    told = of_runs(runs_of(("ray", 4.0), ("loky", 2.0), ("ray", 4.2), ("loky", 2.1), ("mpi", 9.0)))
-    assert told == (
+    reported = of_runs(
+        runs_of(("ray", 4.0), ("loky", 2.0), ("ray", 4.2), ("loky", 2.1), ("mpi", 9.0))
+    )
+    assert reported == (
         "loky won, 2.050 s against 4.100 s of ray, 2 times in the medians; its slowest run of 2"
         " was faster than the fastest of 2. Behind them: mpi 9.000 s (4.39 times)."
     )
 
 
 def test_runs_that_overlap_or_stand_alone_cannot() -> None:
-    told = of_runs(runs_of(("ray", 3.0), ("loky", 2.0), ("ray", 5.0), ("loky", 3.5)))
-    assert told.startswith("Provisional: loky 2.75 s, ray 4.00 s (1.45 times); rounds scatter")
+    reported = of_runs(runs_of(("ray", 3.0), ("loky", 2.0), ("ray", 5.0), ("loky", 3.5)))
+    assert reported.startswith("Provisional: loky 2.75 s, ray 4.00 s (1.45 times); rounds scatter")
     assert "takes 2 undisturbed rounds" in of_runs(runs_of(("ray", 3.0), ("loky", 2.0)))
     assert of_runs(runs_of(("ray", 3.0))) == ""
     assert of_runs(runs_of(("ray", 3.0), ("ray", 2.0))) == "ray ran 2 times, in 2.000 s to 3.000 s."
@@ -64,8 +66,8 @@ def test_scenarios_are_won_by_repeated_cases_only() -> None:
         " process-pool 3 times as much in the median; each case ran once, and a claim takes 2 runs."
     )
     again = [replace(one, round=one.round + 1) for one in (*fast, *slow)]
-    told = of_cells(cells_of([*fast, *slow, *again]))
-    assert told == (
+    reported = of_cells(cells_of([*fast, *slow, *again]))
+    assert reported == (
         "gridrpc-native won: it added less to the time of the tasks in 5 of 5 cases, and"
         " process-pool 3 times as much in the median; clearly less in 5 of 5 repeated cases."
     )

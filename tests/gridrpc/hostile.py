@@ -55,10 +55,10 @@ class Agent:
     def __init__(self, lie: str, folder: Path) -> None:
         self.lie, self.folder = lie, folder
         ticket = sys.stdin.readline().strip().removeprefix("gridrpc1.")
-        told = json.loads(base64.urlsafe_b64decode(ticket + "=" * (-len(ticket) % 4)))
-        host, port = told["addresses"][0].rsplit(":", 1)
+        reported = json.loads(base64.urlsafe_b64decode(ticket + "=" * (-len(ticket) % 4)))
+        host, port = reported["addresses"][0].rsplit(":", 1)
         self.socket = socket.create_connection((host.strip("[]"), int(port)))
-        self.socket.sendall(bytes(told["secret"]))
+        self.socket.sendall(bytes(reported["secret"]))
         self.answers = {CALLBACK_REPLY: 0, CALLBACK_FAILURE: 0}
         self.call = b""
         self.taken = 0
@@ -122,9 +122,9 @@ class Agent:
 
     def submit(self, call: bytes, function: bytes) -> None:
         """Asks for a call as a running function does."""
-        asked = texts("pickled", "evil", "", "0", "0", "")
+        requested = texts("pickled", "evil", "", "0", "0", "")
         arguments = pickle.dumps(((), {}))
-        request = struct.pack("<H", 0xFFFF) + sections(asked, function, arguments)
+        request = struct.pack("<H", 0xFFFF) + sections(requested, function, arguments)
         self.send(CALLBACK, call + request)
 
     def answered(self, kind: int, body: bytes) -> None:

@@ -55,12 +55,12 @@ def until(condition: Callable[[], bool], seconds: float = LONG) -> bool:
     """Wait for something to become true. Returns whether it did."""
     end = time.monotonic() + seconds
     while True:
-        asked = time.monotonic()
+        requested = time.monotonic()
         if condition():
             return True
         if time.monotonic() > end:
             return False
-        rest_from(asked, 0.005)
+        rest_from(requested, 0.005)
 
 
 def descendants(pid: int | None = None) -> set[int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 #: What a worker keeps from one call to the next.
-kept: dict[str, Any] = {}
+stored: dict[str, Any] = {}
 
 
 def add(a: Any, b: Any) -> Any:
@@ -101,15 +101,15 @@ def count_and(file: str, what: str) -> int:
 
 
 def keep(name: str, value: Any) -> None:
-    kept[name] = value
+    stored[name] = value
 
 
 def give(name: str) -> Any:
-    return kept[name]
+    return stored[name]
 
 
 def drop(name: str) -> None:
-    kept.pop(name, None)
+    stored.pop(name, None)
 
 
 def read_in_child(gate: str, found: str, array: Any) -> None:
@@ -291,7 +291,7 @@ def overlapping(x: Any) -> tuple[Any, Any, Any]:
 
 
 def keep_and_give(name: str, value: Any) -> Any:
-    kept[name] = value
+    stored[name] = value
     return value
 
 
@@ -301,7 +301,7 @@ def make_shared(size: int, value: int, name: str | None = None) -> Any:
     array = gridrpc.empty(size)
     array[:] = value
     if name is not None:
-        kept[name] = array
+        stored[name] = array
     return array
 
 
@@ -317,7 +317,7 @@ def append(given: list[Any], value: Any) -> list[Any]:
 
 def grow(value: Any) -> list[Any]:
     """Returns the same list each time, longer by one."""
-    grown: list[Any] = kept.setdefault("grown", [])
+    grown: list[Any] = stored.setdefault("grown", [])
     grown.append(value)
     return grown
 
@@ -394,12 +394,12 @@ def timed(seconds: float) -> tuple[int, float, float]:
 
 
 def add_to_kept(name: str, value: float) -> None:
-    kept[name] += value
-    kept["total"] = kept.get("total", 0.0) + value * len(kept[name])
+    stored[name] += value
+    stored["total"] = stored.get("total", 0.0) + value * len(stored[name])
 
 
 def sum_and_own(name: str) -> tuple[float, float]:
-    return float(kept[name].sum()), kept.get("total", 0.0)
+    return float(stored[name].sum()), stored.get("total", 0.0)
 
 
 def pid_of(item: Any) -> int:
@@ -415,13 +415,13 @@ def put_pid(queue: Any, lock: Any) -> None:
 
 def item_of(data: Any, index: int) -> float:
     assert not data.flags.writeable
-    kept["items"] = weakref.ref(data)
+    stored["items"] = weakref.ref(data)
     return float(data[index])
 
 
 def has_items() -> bool:
     """Whether the data that `item_of` was given last is still there."""
-    return kept["items"]() is not None
+    return stored["items"]() is not None
 
 
 def opens(files: int) -> int:

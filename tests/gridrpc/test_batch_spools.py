@@ -77,9 +77,9 @@ def test_a_queue_that_cannot_be_kept_is_reported_and_jobs_continue(
         work = Everywhere(grid, tmp_path)
         disk.fill()
         with site.grid(other, nodes=1, workers=1, **LARGE[site.launcher]) as refused:
-            told = refused.submit(remote.add, 1, 1).exception(LONG)
-        assert isinstance(told, StartError)
-        assert any(words in str(told) for words in REPORTED[site.launcher])
+            reported = refused.submit(remote.add, 1, 1).exception(LONG)
+        assert isinstance(reported, StartError)
+        assert any(words in str(reported) for words in REPORTED[site.launcher])
         calls = [grid.submit(remote.add, n, n) for n in range(100)]
         assert len(work.let_go()) == 1
         assert [call.result(LONG) for call in calls] == [2 * n for n in range(100)]

@@ -40,9 +40,9 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 def look(*urls: str) -> tuple[bool, list[dict[str, Any]]]:
     """Whether all is well, and the report on each host."""
     ran = run("--json", *urls)
-    told = json.loads(ran.stdout)
-    assert told["well"] == (ran.returncode == 0), ran.stderr
-    return told["well"], told["hosts"]
+    reported = json.loads(ran.stdout)
+    assert reported["well"] == (ran.returncode == 0), ran.stderr
+    return reported["well"], reported["hosts"]
 
 
 def faults(host: dict[str, Any]) -> dict[str, str]:
@@ -163,9 +163,9 @@ def test_a_folder_for_programs_that_is_full(rig: Rig) -> None:
     rig.run(2, f"mkdir {folder}; mount -t tmpfs -o size=64k tmpfs {folder}")
     well, (host,) = look(url(rig, "node2", staging=folder))
     assert not well
-    told = faults(host)["agent"]
-    assert "No space left" in told
-    assert "`staging` in grid.toml" in told
+    reported = faults(host)["agent"]
+    assert "No space left" in reported
+    assert "`staging` in grid.toml" in reported
 
 
 def test_nothing_of_the_workers_folder_runs(tmp_path: Path) -> None:

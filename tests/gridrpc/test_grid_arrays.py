@@ -110,15 +110,15 @@ def lone_each(request: pytest.FixtureRequest) -> Iterator[Grid]:
 
 @pytest.mark.parametrize("size", [1_000, 40_000, 300_000])
 def test_an_argument_kept_by_the_worker_stays_as_it_was(lone_each: Grid, size: int) -> None:
-    kept = numbers(size, 1)
-    lone_each.submit(remote.keep, "argument", kept).result(60)
+    stored = numbers(size, 1)
+    lone_each.submit(remote.keep, "argument", stored).result(60)
     part = numbers(size, 2)
     lone_each.submit(remote.keep, "part", {"view": part}).result(60)
     for seed in range(10, 30):
         other = numbers(size, seed)
         np.testing.assert_array_equal(lone_each.submit(remote.same, other).result(60), other)
         lone_each.submit(remote.fill, other.astype(np.int8)).result(60)
-    np.testing.assert_array_equal(lone_each.submit(remote.give, "argument").result(60), kept)
+    np.testing.assert_array_equal(lone_each.submit(remote.give, "argument").result(60), stored)
     back = lone_each.submit(remote.give, "part").result(60)["view"]
     np.testing.assert_array_equal(back, part)
     for name in ("argument", "part"):
@@ -144,15 +144,15 @@ def test_an_argument_kept_by_an_error_or_a_cycle(lone_each: Grid) -> None:
 @pytest.mark.parametrize("size", [1_000, 40_000, 300_000])
 def test_results_kept_by_the_client_stay_as_they_were(each_grid: Grid, size: int) -> None:
     calls = [each_grid.submit(remote.make_array, size, value) for value in range(50)]
-    kept = [call.result(60) for call in calls]
-    views = [array[10:20] for array in kept[::2]]
-    del kept[::2]
+    stored = [call.result(60) for call in calls]
+    views = [array[10:20] for array in stored[::2]]
+    del stored[::2]
     del calls
     gc.collect()
     for value in range(60, 90):
         assert (each_grid.submit(remote.make_array, size, value).result(60) == value).all()
     assert [int(view[0]) for view in views] == list(range(0, 50, 2))
-    assert all((array == value).all() for array, value in zip(kept, range(1, 50, 2), strict=True))
+    assert all((array == value).all() for array, value in zip(stored, range(1, 50, 2), strict=True))
 
 
 def test_results_can_be_changed(each_grid: Grid) -> None:

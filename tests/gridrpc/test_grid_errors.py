@@ -188,11 +188,11 @@ def test_calls_of_the_system_that_are_forbidden_are_named(tmp_path: Path) -> Non
             print(error)
         """,
     )
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
         env={**os.environ, "LD_PRELOAD": str(tmp_path / "forbid.so")}, check=False,
     )  # fmt: skip
-    assert "forbids `memfd_create`" in told.stdout, told.stdout + told.stderr
+    assert "forbids `memfd_create`" in reported.stdout, reported.stdout + reported.stderr
 
 
 class Connection:

@@ -101,17 +101,17 @@ def keep_call() -> Any:
     return gridrpc.current_grid().submit(square, 2)
 
 
-kept: list[Any] = []
+stored: list[Any] = []
 
 
 def make_and_keep() -> int:
-    kept.append(gridrpc.current_grid().submit(square, 2))
+    stored.append(gridrpc.current_grid().submit(square, 2))
     return os.getpid()
 
 
 def use_kept() -> str:
     try:
-        return str(kept[0].result())
+        return str(stored[0].result())
     except RuntimeError as error:
         return str(error)
 
@@ -119,18 +119,18 @@ def use_kept() -> str:
 def in_thread() -> str:
     import threading
 
-    told = []
+    reported = []
 
     def ask() -> None:
         try:
             gridrpc.current_grid()
         except RuntimeError as error:
-            told.append(str(error))
+            reported.append(str(error))
 
     thread = threading.Thread(target=ask)
     thread.start()
     thread.join()
-    return told[0]
+    return reported[0]
 
 
 class Tree:
@@ -190,9 +190,9 @@ def test_more_calls_than_may_wait() -> None:
     ],
 )
 def test_errors(own_grid: Grid, kind: str, name: str, said: str) -> None:
-    told = own_grid.submit(caught, kind).result(LONG)
-    assert told[0] == name
-    assert said in told[1]
+    reported = own_grid.submit(caught, kind).result(LONG)
+    assert reported[0] == name
+    assert said in reported[1]
     assert own_grid.submit(square, 3).result(LONG) == 9
 
 

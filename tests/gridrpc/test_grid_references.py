@@ -108,8 +108,8 @@ def test_an_argument_that_is_returned_and_kept(lone_grid: Grid, size: int) -> No
     array = np.arange(float(size))
     result = lone_grid.submit(remote.keep_and_give, "argument", array).result(60)
     result[:] = -1
-    kept = lone_grid.submit(remote.give, "argument").result(60)
-    np.testing.assert_array_equal(kept, array)
+    stored = lone_grid.submit(remote.give, "argument").result(60)
+    np.testing.assert_array_equal(stored, array)
     lone_grid.submit(remote.drop, "argument").result(60)
 
 

@@ -267,9 +267,9 @@ def test_a_script_of_the_users_is_used_by_the_shell_that_it_names(
         # Nothing of this process's environment is there.
         assert grid.submit(os.getenv, "SHAPE").result(LONG) is None
         (job,) = site.running()
-        told = site.engine.run("qstat", "-j", job)
-        assert "hello=yes" in told
-        assert "-7" in told
+        reported = site.engine.run("qstat", "-j", job)
+        assert "hello=yes" in reported
+        assert "-7" in reported
 
 
 def test_the_script_can_be_printed_and_submitted_by_hand(

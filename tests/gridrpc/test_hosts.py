@@ -161,15 +161,15 @@ def test_lines_of_workers_come_with_host_and_worker(
     hosts: Grid, capfd: pytest.CaptureFixture[str]
 ) -> None:
     hosts.submit(print, "a line").result(LONG)
-    told = ""
+    text = ""
 
     def come() -> bool:
-        nonlocal told
-        told += capfd.readouterr().out
-        return "a line" in told
+        nonlocal text
+        text += capfd.readouterr().out
+        return "a line" in text
 
     assert until(come)
-    assert re.search(r"^\[node[12] worker \d\] a line$", told, re.MULTILINE), told
+    assert re.search(r"^\[node[12] worker \d\] a line$", text, re.MULTILINE), text
 
 
 @pytest.mark.parametrize("worker", ["native", "python"])

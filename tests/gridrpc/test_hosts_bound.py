@@ -142,9 +142,9 @@ def test_unknown_names_are_reported_with_the_known_ones(hosts: Grid) -> None:
         lambda: hosts.map(where, [1], server="par"),
         lambda: hosts.object(Place, server="par"),
     ):
-        with pytest.raises(gridrpc.ServerNotFound) as told:
+        with pytest.raises(gridrpc.ServerNotFound) as message:
             bind()
-        text = str(told.value)
+        text = str(message.value)
         assert text.startswith('there is no server "par": ')
         assert text.endswith('"pair", "single", "node1", "node2", "node3" and "localhost"')
 

@@ -69,8 +69,8 @@ def client(
 
 def end(process: subprocess.Popen[str]) -> str:
     """Waits for it; what it has written meanwhile."""
-    told, _ = process.communicate("\n", LONG)
-    return told
+    text, _ = process.communicate("\n", LONG)
+    return text
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

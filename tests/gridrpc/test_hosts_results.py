@@ -126,11 +126,11 @@ def test_as_completed_and_callbacks_have_results_fetched(hosts: Grid) -> None:
     used = [hosts.submit(facts, one) for one in made]
     assert {float(call.result()[0]) for call in gridrpc.as_completed(made, LONG)} == {0.0, 1.0, 2.0}
     assert [call.result(LONG)[0] for call in used] == [0.0, 1.0, 2.0]
-    told: list[float] = []
+    text: list[float] = []
     one = hosts.submit(ones, 7)
     assert hosts.submit(facts, one).result(LONG)[0] == 7.0
-    one.add_done_callback(lambda call: told.append(float(call.result()[0])))
-    assert until(lambda: told == [7.0])
+    one.add_done_callback(lambda call: text.append(float(call.result()[0])))
+    assert until(lambda: text == [7.0])
 
 
 def test_results_of_both_hosts_meet_on_one(hosts: Grid, rig: Rig) -> None:

@@ -127,10 +127,10 @@ def test_each_host_that_does_not_come_is_reported_with_its_cause_and_a_remedy(
             with pytest.raises(StartError, match="too few workers") as caught:
                 grid.wait_until_ready(LONG)
             assert grid.submit(remote.add, 1, 1).result(LONG) == 2
-    told = report_of(caught.value)
-    assert set(told) == set(faults)
+    message = report_of(caught.value)
+    assert set(message) == set(faults)
     for host, (_, *words) in faults.items():
-        assert all(word in told[host] for word in words), told[host]
+        assert all(word in message[host] for word in words), message[host]
     assert caught.value.host in faults
     rig.let_in(2, yes=True)
     rig.know(3, yes=True)
@@ -157,8 +157,8 @@ def test_other_versions_of_packages_are_reported_by_name_and_work(
     table = server(rig, "node1", python=python_with(tmp_path, "older", change))
     with on_hosts(tmp_path, table) as grid:
         assert grid.submit(remote.add, 1, 1).result(LONG) == 2
-        told = [line for line in capfd.readouterr().err.splitlines() if "0.0.1" in line]
-    (line,) = told
+        message = [line for line in capfd.readouterr().err.splitlines() if "0.0.1" in line]
+    (line,) = message
     assert line.startswith("[node1] gridrpc: versions here differ")
     assert "numpy 0.0.1 (the client has " in line
 

@@ -174,8 +174,8 @@ def test_the_program_can_be_a_job_as_the_page_has_it(site: HTCondorSite, tmp_pat
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = tmp_path / "program.out"
-    assert until(lambda: told.exists() and told.read_text() == "-45\n"), (
+    text = tmp_path / "program.out"
+    assert until(lambda: text.exists() and text.read_text() == "-45\n"), (
         tmp_path / "program.err"
     ).read_text()
     assert until(lambda: not site.htcondor.jobs())

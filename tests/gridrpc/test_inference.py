@@ -875,9 +875,9 @@ def test_web_pages_need_permission(serve: Serve, server: Server) -> None:
     assert "access-control-allow-origin" not in headers
     with serve("allowed_origins = 'http://good.example'") as open_server:
         for origin, allowed in [("http://good.example", True), ("http://evil.example", False)]:
-            asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+            requested = {"Origin": origin, "Access-Control-Request-Method": "POST"}
             path = "/v2/models/served/nap/infer"
-            status, headers, _ = open_server.request("OPTIONS", path, headers=asked)
+            status, headers, _ = open_server.request("OPTIONS", path, headers=requested)
             assert (status == 204) == allowed
             assert (headers.get("access-control-allow-origin") == origin) == allowed
 
@@ -973,8 +973,8 @@ def test_metrics_and_the_page_are_for_monitors(serve: Serve) -> None:
             assert server.request("GET", f"{path}?token={eve}")[0] == 200
         assert server.request("GET", "/elsewhere")[0] == 404
         headers = {"Authorization": f"Bearer {eve}"}
-        _, told, content = server.request("GET", "/metrics", None, headers)
-        assert told["content-type"].startswith("text/plain; version=0.0.4")
+        _, reported, content = server.request("GET", "/metrics", None, headers)
+        assert reported["content-type"].startswith("text/plain; version=0.0.4")
         lines = content.decode().splitlines()
         for line in (
             'gridrpc_server_calls_total{function="served/nap",outcome="returned"} 1',
@@ -1156,5 +1156,5 @@ def test_top_shows_users_functions_and_workers(serve: Serve) -> None:
         assert ("guest", "1") in starts
         assert ("served/nap", "1") in starts
         assert ("(common)", "2") in starts
-        told = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
-        assert json.loads(told.stdout)["users"]["guest"]["returned"] == 1
+        reported = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
+        assert json.loads(reported.stdout)["users"]["guest"]["returned"] == 1

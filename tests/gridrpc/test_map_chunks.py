@@ -359,10 +359,10 @@ def test_arguments_in_shared_memory_that_functions_keep(own_grid: Grid) -> None:
     list(own_grid.map(remote.same, arrays, chunk=20))
     for n in range(300):
         try:
-            kept = own_grid.submit(remote.give, str(n)).result(LONG)
+            stored = own_grid.submit(remote.give, str(n)).result(LONG)
         except KeyError:  # the other worker has it
             continue
-        assert (kept == n).all()
+        assert (stored == n).all()
 
 
 def add_one(array: Any) -> Any:

@@ -316,8 +316,8 @@ def test_a_changed_function_is_noticed(grid: Grid, file: Path, kind: str) -> Non
     assert list(grid.map(made("\n" + source), range(5), journal=file)) == expected
     with pytest.raises(JournalError, match="has changed since"):
         grid.map(made(other), range(5), journal=file)
-    kept = grid.map(made(other), range(6), journal=Journal(file, if_changed="keep"))
-    assert list(kept) == [*expected, 12]
+    stored = grid.map(made(other), range(6), journal=Journal(file, if_changed="keep"))
+    assert list(stored) == [*expected, 12]
     restarted = grid.map(made(other), range(5), journal=Journal(file, if_changed="restart"))
     assert list(restarted) == [n + 7 for n in range(5)]
     assert (file.parent / "work.journal.old").exists()

@@ -102,8 +102,8 @@ def test_a_seed_of_the_grid(tmp_path: Path) -> None:
             # A seed of its own takes precedence.
             assert list(grid.map(draw, range(5), rng=8)) == draws(8, 5)
             journal = tmp_path / "journal"
-            kept = list(grid.map(draw, range(5), rng=True, journal=journal, idempotent=True))
-        runs.append((maps, call, kept))
+            stored = list(grid.map(draw, range(5), rng=True, journal=journal, idempotent=True))
+        runs.append((maps, call, stored))
     assert runs[0] == runs[1]
     (first, second), call, _ = runs[0]
     children = np.random.default_rng(7).spawn(3)

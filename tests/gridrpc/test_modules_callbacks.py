@@ -81,9 +81,9 @@ def test_the_function_computes_with_what_comes_back(each_module_grid: Grid) -> N
 
 
 def test_callbacks_without_arguments(each_module_grid: Grid) -> None:
-    told: list[int] = []
-    each_module_grid.function("tell")(5, lambda: told.append(1))
-    assert told == [1] * 5
+    text: list[int] = []
+    each_module_grid.function("tell")(5, lambda: text.append(1))
+    assert text == [1] * 5
 
 
 def test_callbacks_that_only_give(each_module_grid: Grid) -> None:
@@ -224,12 +224,12 @@ def test_slow_callbacks_keep_nobody_else_waiting(each_module_grid: Grid) -> None
         entered.set()
         assert release.wait(LONG)
 
-    tell = each_module_grid.function("tell")
-    waiting = tell.submit(1, slow)
+    notify = each_module_grid.function("tell")
+    waiting = notify.submit(1, slow)
     assert entered.wait(LONG)
     start = time.monotonic()
     for _ in range(20):
-        tell(3, lambda: None)
+        notify(3, lambda: None)
     assert time.monotonic() - start < 30
     assert not waiting.done()
     release.set()
@@ -259,12 +259,12 @@ def test_a_call_may_be_cancelled_while_its_callback_runs(compile_idl: CompileIdl
         release.wait(LONG)
 
     with opened(workers=1, worker="native", modules=[compile_idl(IDL)]) as grid:
-        tell = grid.function("tell")
-        call = tell.submit(1, slow)
+        notify = grid.function("tell")
+        call = notify.submit(1, slow)
         assert entered.wait(LONG)
         assert call.cancel()
         assert isinstance(call.exception(LONG), gridrpc.CallCancelled)
-        tell.submit(1, lambda: None).result(LONG)
+        notify.submit(1, lambda: None).result(LONG)
         release.set()
 
 

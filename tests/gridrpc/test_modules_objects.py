@@ -96,11 +96,11 @@ def test_objects_keep_arrays(each_module_grid: Grid, size: int) -> None:
 
 
 def test_methods_may_call_back(each_module_grid: Grid) -> None:
-    told: list[int] = []
+    text: list[int] = []
     with each_module_grid.object("objects/counter") as counter:
         counter.add(10)
-        counter.each(3, told.append)
-    assert told == [10, 11, 12]
+        counter.each(3, text.append)
+    assert text == [10, 11, 12]
 
 
 def test_initialize_and_finalize_run_once(each_module_grid: Grid, tmp_path: Path) -> None:

@@ -136,9 +136,9 @@ def test_what_is_not_there_is_reported_at_once(module: Path, tmp_path: Path) -> 
     ):
         with pytest.raises(gridrpc.StartError) as caught:
             gridrpc.Grid(workers=1, worker="native", modules=[module], preload=[name])
-        told = str(caught.value)
+        reported = str(caught.value)
         for part in (socket.gethostname(), "`preload`", why, "gridrpc compile"):
-            assert part in told
+            assert part in reported
 
 
 def refused(**settings: Any) -> str:
@@ -163,16 +163,16 @@ def broken(compile_idl: CompileIdl, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("worker", "transport"), KINDS)
 def test_one_that_does_not_load_is_reported(broken: Path, worker: Any, transport: Any) -> None:
-    told = refused(workers=2, worker=worker, transport=transport, preload=[broken])
+    reported = refused(workers=2, worker=worker, transport=transport, preload=[broken])
     for part in (broken.name, "libneeded.so", "install there", "`preload`"):
-        assert part in told
-    assert ("localhost" if transport == "tcp" else socket.gethostname()) in told
+        assert part in reported
+    assert ("localhost" if transport == "tcp" else socket.gethostname()) in reported
 
 
 def test_threads_that_workers_would_lack_are_reported(compile_idl: CompileIdl) -> None:
     file = compile_idl(THREADED.replace("STOPS", "0"))
-    told = refused(workers=1, worker="native", preload=[file])
-    assert f"loading `{file}` starts threads" in told
+    reported = refused(workers=1, worker="native", preload=[file])
+    assert f"loading `{file}` starts threads" in reported
     with opened(workers=1, worker="native", modules=[file]) as grid:
         assert grid.function("threaded/threads")() == 1
 
@@ -193,6 +193,6 @@ def test_one_that_ends_the_process_that_loads_it_is_reported(
         "__attribute__((constructor)) static void die(void) { abort(); }\n}\n"
         "Define one(OUT int r[1]) { *r = 1; }"
     )
-    told = refused(workers=2, worker=worker, transport=transport, preload=[file])
+    reported = refused(workers=2, worker=worker, transport=transport, preload=[file])
     for part in (file.name, "SIGABRT", "`preload`", "take out the one that ends it"):
-        assert part in told
+        assert part in reported

@@ -86,14 +86,14 @@ def test_the_folder_of_a_killed_worker_is_removed_later(tmp_path: Path) -> None:
             grid.submit(in_scratch_folder(die, parent=tmp_path)).result(LONG)
         (left,) = tmp_path.iterdir()
         # That of a call that runs, in any process, and those that are kept, stay.
-        runs, kept = tmp_path / "gridrpc-scratch-runs", tmp_path / "gridrpc-kept-x"
+        runs, stored = tmp_path / "gridrpc-scratch-runs", tmp_path / "gridrpc-kept-x"
         runs.mkdir()
-        kept.mkdir()
+        stored.mkdir()
         lock = os.open(runs, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             grid.submit(in_scratch_folder(look, parent=tmp_path)).result(LONG)
-            assert sorted(tmp_path.iterdir()) == sorted([runs, kept])
+            assert sorted(tmp_path.iterdir()) == sorted([runs, stored])
         finally:
             os.close(lock)
         assert not left.exists()

@@ -107,7 +107,7 @@ def test_functions_are_called_as_those_of_a_module_here(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "text"),
     [
         ("linear/scal", "no function `linear/scal` at server `.*`; did you mean `linear/scale`?"),
         ("other/sum", "did you mean `linear/sum`"),
@@ -115,8 +115,8 @@ def test_functions_are_called_as_those_of_a_module_here(server: Server) -> None:
         ("nothing/like_this", "no function `nothing/like_this` at server `[^;]*`$"),
     ],
 )
-def test_functions_that_nobody_offers(server: Server, name: str, told: str) -> None:
-    with opened(servers=[server.url]) as grid, pytest.raises(gridrpc.FunctionNotFound, match=told):
+def test_functions_that_nobody_offers(server: Server, name: str, text: str) -> None:
+    with opened(servers=[server.url]) as grid, pytest.raises(gridrpc.FunctionNotFound, match=text):
         grid.function(name)
 
 
@@ -160,9 +160,9 @@ def test_an_interface_with_other_parameters_is_an_error(server: Server) -> None:
         scale = grid.function("linear/scale")
         scale(2.0, x)
         server.publish(OTHER)
-        told = r"was `scale\(IN int n, IN double a, INOUT.* and is `scale\(.*IN double b"
+        text = r"was `scale\(IN int n, IN double a, INOUT.* and is `scale\(.*IN double b"
         for _ in range(2):
-            with pytest.raises(gridrpc.InterfaceChanged, match=told):
+            with pytest.raises(gridrpc.InterfaceChanged, match=text):
                 scale(2.0, x)
         grid.function("linear/scale")(1.0, 2.0, x)
         assert list(x) == [0, 6, 12]

@@ -116,8 +116,8 @@ def test_limit_of_queued_calls(work: Path, tmp_path: Path) -> None:
             assert until(lambda: began(tmp_path / "log") == [0])
             for number in range(1, 5):
                 wire.call(number, 1, *gated(tmp_path, number))
-            told = [wire.failure() for _ in range(2)]
-            for error, message in told:
+            reported = [wire.failure() for _ in range(2)]
+            for error, message in reported:
                 assert error == "gridrpc.LimitReached"
                 assert (
                     'the limit `queued` of user "root" is reached: 3 calls would wait, and 2 may'

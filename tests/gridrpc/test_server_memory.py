@@ -224,8 +224,8 @@ def test_more_results_than_segments(server: Server) -> None:
     with server.client() as grid:
         warm(grid)
         copy = grid.function("memory/copy")
-        kept = [copy(np.full(20_000, float(i))) for i in range(2 * MOST_SEGMENTS)]
-        assert all((one == float(number)).all() for number, one in enumerate(kept))
+        stored = [copy(np.full(20_000, float(i))) for i in range(2 * MOST_SEGMENTS)]
+        assert all((one == float(number)).all() for number, one in enumerate(stored))
 
 
 def test_descriptors_and_memory_end_with_the_connection(server: Server) -> None:

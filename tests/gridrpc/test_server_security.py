@@ -175,9 +175,9 @@ def test_clocks_that_differ(site: Site) -> None:
     """Each side says what the certificate and its own clock say."""
     young = site.authority.dated("young", "20900101", "20910101")
     assert not is_admitted(site.server, tls(young))
-    told = "its certificate is not valid before 2090-01-01"
-    assert refused(site.server, told)
-    (record, *_) = (one for one in site.server.audit("refuse") if told in one["outcome"])
+    reported = "its certificate is not valid before 2090-01-01"
+    assert refused(site.server, reported)
+    (record, *_) = (one for one in site.server.audit("refuse") if reported in one["outcome"])
     assert f"the clock of this host says {record['time'][:10]}" in record["outcome"]
     url = site.server.url(young)
     with (

@@ -159,10 +159,10 @@ def test_work_continues_when_the_program_has_ended(
     assert shown["progress"]["work"]["results"] == shown["progress"]["work"]["items"] == 110
     named = json.loads(command("list", "--json", cwd=tmp_path))
     assert ("night", ["work"]) in [(one["name"], one["maps"]) for one in named]
-    told = command("show", "night", cwd=tmp_path)
-    assert "map work: slowly, 110 of 110 results" in told
-    assert "workers: 2 of 2 ready" in told
-    assert "attached: 1" in told
+    reported = command("show", "night", cwd=tmp_path)
+    assert "map work: slowly, 110 of 110 results" in reported
+    assert "workers: 2 of 2 ready" in reported
+    assert "attached: 1" in reported
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -324,8 +324,8 @@ def test_a_cancelled_map_keeps_its_results_and_continues_when_it_is_sent_again(
     assert "it had ended" in command("cancel", "night", "--all", cwd=tmp_path)
     with pytest.raises(LookupError, match="has no map `absent`"):
         night.cancel("absent")
-    told = command("cancel", "night", cwd=tmp_path, status=1)
-    assert "give keys of maps and calls, or --all" in told
+    reported = command("cancel", "night", cwd=tmp_path, status=1)
+    assert "give keys of maps and calls, or --all" in reported
 
 
 def test_what_has_changed_is_noticed(night: gridrpc.AttachedGrid) -> None:
@@ -396,12 +396,12 @@ def test_a_session_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("session")
 def test_a_session_elsewhere_or_of_another_user_is_refused(state: Path) -> None:
     record = state / "night/session.json"
-    told = json.loads(record.read_text())
-    record.write_text(json.dumps({**told, "host": "login7"}))
+    reported = json.loads(record.read_text())
+    record.write_text(json.dumps({**reported, "host": "login7"}))
     with pytest.raises(SessionRefused, match="runs on login7") as caught:
         gridrpc.attach("night")
     assert caught.value.reason == "host"
-    record.write_text(json.dumps(told))
+    record.write_text(json.dumps(reported))
     if os.geteuid() == 0:
         os.chown(state / "night", 65534, 65534)
         with pytest.raises(SessionRefused, match="belongs to nobody") as caught:
@@ -419,14 +419,14 @@ def test_only_its_user_can_look_into_a_session(state: Path) -> None:
 def test_another_process_with_its_number_is_not_the_session(state: Path) -> None:
     """As after a reboot."""
     record = state / "night/session.json"
-    told: dict[str, Any] = json.loads(record.read_text())
-    record.write_text(json.dumps({**told, "started": told["started"] + 1}))
+    reported: dict[str, Any] = json.loads(record.read_text())
+    record.write_text(json.dumps({**reported, "started": reported["started"] + 1}))
     with pytest.raises(SessionEnded, match="is stale"):
         gridrpc.attach("night")
-    record.write_text(json.dumps({**told, "boot": "another"}))
+    record.write_text(json.dumps({**reported, "boot": "another"}))
     with pytest.raises(SessionEnded, match="the machine has been started again"):
         gridrpc.attach("night")
-    record.write_text(json.dumps(told))
+    record.write_text(json.dumps(reported))
 
 
 def test_a_grid_that_cannot_be_is_reported(tmp_path: Path) -> None:
@@ -437,7 +437,7 @@ def test_a_grid_that_cannot_be_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("8", "`8` has no unit: give 8s, 8min or 8h"),
         ("0.5", "`0.5` has no unit: give 0.5s, 0.5min or 0.5h"),
@@ -445,8 +445,8 @@ def test_a_grid_that_cannot_be_is_reported(tmp_path: Path) -> None:
         ("8hours", "`8hours` is not a time"),
     ],
 )
-def test_a_limit_without_a_unit_is_refused(tmp_path: Path, text: str, told: str) -> None:
-    assert told in command("start", "unclear", "--limit", text, cwd=tmp_path, status=2)
+def test_a_limit_without_a_unit_is_refused(tmp_path: Path, text: str, reported: str) -> None:
+    assert reported in command("start", "unclear", "--limit", text, cwd=tmp_path, status=2)
     assert "unclear" not in command("list", cwd=tmp_path)
 
 
@@ -455,9 +455,9 @@ def test_a_limit_without_a_unit_is_refused(tmp_path: Path, text: str, told: str)
 )
 def test_limits_have_units(tmp_path: Path, state: Path, text: str, seconds: float) -> None:
     command("start", "limited", "--workers", "1", "--limit", text, cwd=tmp_path)
-    told = json.loads((state / "limited/session.json").read_text())
+    reported = json.loads((state / "limited/session.json").read_text())
     command("stop", "limited", "--forget", cwd=tmp_path)
-    assert told["until"] - told["since"] == pytest.approx(seconds)
+    assert reported["until"] - reported["since"] == pytest.approx(seconds)
 
 
 def test_a_session_may_have_no_limit(tmp_path: Path, state: Path) -> None:

@@ -88,7 +88,7 @@ def test_needs_that_nobody_has_stop_the_map_until_others_are_given(
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "told"),
+    ("options", "error", "text"),
     [
         ({"cores": 0}, ValueError, "`cores` is 0"),
         ({"memory": "much"}, ValueError, "`memory` is 'much'"),
@@ -104,9 +104,9 @@ def test_needs_that_nobody_has_stop_the_map_until_others_are_given(
     ],
 )
 def test_invalid_options_are_reported_before_anything_is_sent(
-    grid: gridrpc.AttachedGrid, options: dict[str, Any], error: type[Exception], told: str
+    grid: gridrpc.AttachedGrid, options: dict[str, Any], error: type[Exception], text: str
 ) -> None:
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=text):
         grid.submit("work", abs, range(5), **options)
     assert dict(grid.maps) == {}
 

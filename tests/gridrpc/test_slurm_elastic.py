@@ -97,15 +97,15 @@ def test_a_start_that_takes_long_is_reported(site: Site, tmp_path: Path) -> None
     finally:
         for node in site.slurm.nodes:
             site.slurm.resume(node)
-    told = {word: client.end() for word, client in clients.items()}
-    assert told["off"] == ""
+    reported = {word: client.end() for word, client in clients.items()}
+    assert reported["off"] == ""
     for word in ("", "log"):
         queued = r"gridrpc: (\d+ s: )?lab: 1 queued \(\w+ .+"
-        assert re.search(queued, told[word]), told
-    assert told["log"].count("\n") == told["log"].count("gridrpc: lab:")
+        assert re.search(queued, reported[word]), reported
+    assert reported["log"].count("\n") == reported["log"].count("gridrpc: lab:")
     # Nothing stays.
-    assert told[""].endswith("\r\x1b[K")
-    assert "\n" not in told[""]
+    assert reported[""].endswith("\r\x1b[K")
+    assert "\n" not in reported[""]
 
 
 class _Watched:
@@ -126,12 +126,12 @@ class _Watched:
 
 
 def _read_all(terminal: int) -> str:
-    told = b""
+    reported = b""
     try:
         while piece := os.read(terminal, 4096):
-            told += piece
+            reported += piece
     except OSError:
         pass  # the other side is closed
     finally:
         os.close(terminal)
-    return told.decode()
+    return reported.decode()

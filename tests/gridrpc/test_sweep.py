@@ -453,8 +453,8 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
     time.sleep(0.3)
     os.kill(script.pid, signal.SIGINT)
     out, errors = script.communicate(timeout=LONG)
-    told, count, first = out.splitlines()
-    assert told == f"SweepInterrupted {count} of 40 rows have ended, and are in out.csv", errors
+    message, count, first = out.splitlines()
+    assert message == f"SweepInterrupted {count} of 40 rows have ended, and are in out.csv", errors
     assert int(count) >= 35
     assert first == "not run"
     with (tmp_path / "out.csv").open() as file:

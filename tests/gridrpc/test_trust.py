@@ -44,7 +44,7 @@ def liar(lie: str, folder: Path, *, trusted: bool = False) -> str:
 
 
 @pytest.mark.parametrize(
-    ("lie", "told"),
+    ("lie", "text"),
     [
         ("error", "a pickled error, from a host that is not trusted"),
         ("kept", "a result that it has kept, from a host that is not trusted"),
@@ -53,11 +53,11 @@ def liar(lie: str, folder: Path, *, trusted: bool = False) -> str:
     ],
 )
 def test_a_lying_agent_is_given_up_and_nothing_is_unpickled(
-    typed: Path, tmp_path: Path, lie: str, told: str
+    typed: Path, tmp_path: Path, lie: str, text: str
 ) -> None:
     with opened(workers=1, servers=liar(lie, tmp_path), modules=[typed]) as grid:
         call = grid.submit(grid.function("typed/add", server="local"), 1, 2)
-        with pytest.raises(WorkerLost, match=told):
+        with pytest.raises(WorkerLost, match=text):
             call.result(LONG)
         # This machine's worker is not concerned, and has been given nothing.
         assert grid.submit(remote.add, 1, 2).result(LONG) == 3
@@ -134,10 +134,10 @@ def test_what_needs_a_trusted_host_is_refused_where_there_is_none(typed: Path) -
         for attempt in refused:
             with pytest.raises(NotTrusted, match="needs a trusted host"):
                 attempt()
-        told = (
+        text = (
             r"`remote/pid`, a Python function, needs a trusted host, and server \"local\" has none"
         )
-        with pytest.raises(NotTrusted, match=told):
+        with pytest.raises(NotTrusted, match=text):
             grid.submit(remote.pid, server="local")
 
 

@@ -197,5 +197,5 @@ def test_executors_survive_a_shortage_of_threads(tmp_path: Path) -> None:
         print(ran.submit(abs, -2).result(60), list(ran.map(abs, [-3])))
     """
     ended = run_script(tmp_path, SHORTAGE + textwrap.dedent(source))
-    told = "RuntimeError\nRuntimeError\n2 [3]\n"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, told, "")
+    text = "RuntimeError\nRuntimeError\n2 [3]\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, text, "")

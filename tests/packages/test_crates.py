@@ -11,8 +11,8 @@ def features(*options: str, edges: str = "no-dev") -> dict[str, str]:
     """The features of each crate that is built for packages of the workspace, by crate."""
     # Crates that a build runs, and those that it links, may differ: both are in the list.
     form = ("--edges", edges, "--prefix", "none", "--format", "{p} [{f}]")
-    told = run("cargo", "tree", "--locked", *options, *form, cwd=ROOT)
-    lines = {line.removesuffix(" (*)") for line in told.splitlines()}
+    reported = run("cargo", "tree", "--locked", *options, *form, cwd=ROOT)
+    lines = {line.removesuffix(" (*)") for line in reported.splitlines()}
     found: dict[str, str] = {}
     for line in sorted(lines):
         crate, _, of = line.partition(" [")

@@ -90,8 +90,8 @@ def test_the_packages_are_of_this_version(debs: dict[str, Path], tmp_path: Path)
     assert set(debs) == NAMES
     for name, file in debs.items():
         fields = ("Package", "Version")
-        told = run("dpkg-deb", "--field", file, *fields, cwd=tmp_path)
-        assert told.splitlines() == [f"Package: {name}", f"Version: {VERSION}-1"]
+        reported = run("dpkg-deb", "--field", file, *fields, cwd=tmp_path)
+        assert reported.splitlines() == [f"Package: {name}", f"Version: {VERSION}-1"]
     assert not (ROOT / "debian").exists(), "the checkout stays as it was"
 
 

@@ -212,15 +212,15 @@ def test_shells_find_what_completes_both_programs(
 
 
 def test_config_tells_where_things_are(environment: Environment, tmp_path: Path) -> None:
-    def told(*wanted: str) -> str:
+    def message(*wanted: str) -> str:
         return environment.run("gridrpc", "config", *wanted, cwd=tmp_path).strip()
 
-    assert Path(told("--prefix")) == environment.prefix
-    assert Path(told("--includedir"), "grpc.h").is_file()
-    assert Path(told("--libdir"), "libgridrpc.so.0").is_file()
-    for source in told("--fortran-source").split():
+    assert Path(message("--prefix")) == environment.prefix
+    assert Path(message("--includedir"), "grpc.h").is_file()
+    assert Path(message("--libdir"), "libgridrpc.so.0").is_file()
+    for source in message("--fortran-source").split():
         assert Path(source).is_file()
-    assert told("--lib-version") == VERSION
+    assert message("--lib-version") == VERSION
     (tmp_path / "bin").mkdir()
     os.link(environment.prefix / "bin/gridrpc", tmp_path / "bin/gridrpc")
     alone = environment.run(tmp_path / "bin/gridrpc", "config", "--libs", cwd=tmp_path, expected=1)

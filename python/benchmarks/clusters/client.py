@@ -242,13 +242,13 @@ class Measurement:
 
     def came(self) -> str:
         """How far it is, and what there is for the processors to do."""
-        told = self._doing
+        reported = self._doing
         if self._calls:
             done = sum(call.done() for call in self._calls)
-            told += f" {len(self._calls)} had been submitted and {done} done"
+            reported += f" {len(self._calls)} had been submitted and {done} done"
         elif (arrived := self._engine.arrived()) is not None:
-            told += f": {arrived} had come"
-        return f"{told}; {_busy()}"
+            reported += f": {arrived} had come"
+        return f"{reported}; {_busy()}"
 
 
 def _busy() -> str:

@@ -111,9 +111,11 @@ def totals(name: str, model: PipelineModel) -> list[dict[str, Any]]:
             tasks = int(row["tasks"])
             sleep = np.full(tasks, float(row["sleep_s"]))
             situation = Situation(cores=min(tasks, MOST), sleep=sleep, bytes_in=size)
-            real, told = float(row["total_s"]), model.total(situation)
+            real, reported = float(row["total_s"]), model.total(situation)
             what = f"{tasks_of(row)}, {'1 MB' if size else 'no data'}"
-            rows.append({"what": what, "real": real, "model": told, "error": told / real - 1})
+            rows.append(
+                {"what": what, "real": real, "model": reported, "error": reported / real - 1}
+            )
     return rows
 
 

@@ -125,13 +125,13 @@ class EngineRecords:
 KeptRecords = Mapping[str, EngineRecords]
 
 
-def read_kept(kept: Path = KEPT) -> KeptRecords:
+def read_kept(stored: Path = KEPT) -> KeptRecords:
     """What is kept of each engine. InputError if a file is damaged."""
     return {
         name: EngineRecords(
             [
                 record
-                for folder in folders_of_results(kept / name)
+                for folder in folders_of_results(stored / name)
                 for record in load_records(folder / CASES, FORM)[1]
             ]
         )
@@ -139,9 +139,9 @@ def read_kept(kept: Path = KEPT) -> KeptRecords:
     }
 
 
-def read_errors(kept: Path = KEPT) -> dict[str, Any]:
+def read_errors(stored: Path = KEPT) -> dict[str, Any]:
     """The errors of models, by the names of the engines; as `reduced` gives them."""
-    path = kept / ERRORS
+    path = stored / ERRORS
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
@@ -156,22 +156,22 @@ def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def tables(kept: KeptRecords, errors: Mapping[str, Any]) -> dict[str, list[str]]:
+def tables(stored: KeptRecords, errors: Mapping[str, Any]) -> dict[str, list[str]]:
     """The lines of each table of the page, by the heading that it stands under."""
     return {
-        "Runs": list(runs_table(kept)),
-        **{heading: list(grid_table(kept, *grid)) for heading, grid in GRIDS.items()},
-        "Ray": list(ray_table(kept)),
-        "Predictions of unseen runs": list(errors_table(kept, errors)),
+        "Runs": list(runs_table(stored)),
+        **{heading: list(grid_table(stored, *grid)) for heading, grid in GRIDS.items()},
+        "Ray": list(ray_table(stored)),
+        "Predictions of unseen runs": list(errors_table(stored, errors)),
     }
 
 
-def runs_table(kept: KeptRecords) -> Iterator[str]:
+def runs_table(stored: KeptRecords) -> Iterator[str]:
     """How many runs there were, and what became of them."""
     yield "| engine | runs | counted | disturbed | skipped | failed | repeated | minutes |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|"
-    for name, told in ENGINES.items():
-        engine = kept[name]
+    for name, reported in ENGINES.items():
+        engine = stored[name]
         runs = engine.runs
         numbers = [len(runs), engine.counted] + [
             sum(one.status == status for one in runs) for status in ("invalid", "skipped", "failed")
@@ -181,10 +181,12 @@ def runs_table(kept: KeptRecords) -> Iterator[str]:
             measured - sum(one.status in ("done", "invalid") for one in runs),
             round(sum(one.took_s for one in engine.records) / 60),
         ]
-        yield f"| {told} | {' | '.join(f'{number:,}' for number in numbers)} |"
+        yield f"| {reported} | {' | '.join(f'{number:,}' for number in numbers)} |"
 
 
-def grid_table(kept: KeptRecords, scenario: int, grids: Iterable[tuple[int, int]]) -> Iterator[str]:
+def grid_table(
+    stored: KeptRecords, scenario: int, grids: Iterable[tuple[int, int]]
+) -> Iterator[str]:
     """Overheads in milliseconds over the size of the data, for each grid and engine."""
     shown = " | ".join("none" if data == 0 else size(data) for data in SIZES)
     yield f"| cores, tasks | engine | {shown} |"
@@ -192,35 +194,35 @@ def grid_table(kept: KeptRecords, scenario: int, grids: Iterable[tuple[int, int]
     for cores, tasks in grids:
         for name in COMPARED:
             values = (
-                kept[name].overhead(ComparedCase(scenario, cores, tasks, data)) for data in SIZES
+                stored[name].overhead(ComparedCase(scenario, cores, tasks, data)) for data in SIZES
             )
             first = f"{cores:,}, {tasks:,} " if name == COMPARED[0] else ""
             yield f"| {first}| {ENGINES[name]} | {' | '.join(map(milliseconds, values))} |"
 
 
-def ray_table(kept: KeptRecords) -> Iterator[str]:
+def ray_table(stored: KeptRecords) -> Iterator[str]:
     """Overheads in seconds of the cases that Ray has run, beside those of gridrpc."""
     beside = ("ray", "python", "native")
     yield f"| cores, tasks | data | {' | '.join(ENGINES[name] for name in beside)} |"
     yield f"|---|---|{'---:|' * len(beside)}"
     for data, cases in BESIDE_RAY.items():
         for case in cases:
-            values = [kept[name].overhead(case) for name in beside]
+            values = [stored[name].overhead(case) for name in beside]
             if values[0] is not None:
                 cells = " | ".join(map(seconds, values))
                 long = "" if case.sleep is None else f" of {case.sleep:g} s"
                 yield f"| {case.cores:,}, {case.tasks:,}{long} | {data} | {cells} |"
 
 
-def errors_table(kept: KeptRecords, errors: Mapping[str, Any]) -> Iterator[str]:
+def errors_table(stored: KeptRecords, errors: Mapping[str, Any]) -> Iterator[str]:
     """How wrong models are about runs that they were not fitted to."""
     yield "| engine | held out | cases, with weighty overhead | overhead | total |"
     yield "|---|---|---:|---:|---:|"
-    for name, told in ENGINES.items():
+    for name, reported in ENGINES.items():
         if name not in errors:
             continue
         found = errors[name]
-        first = f"{told}: {kept[name].counted:,} runs, {found['cases']:,} cases "
+        first = f"{reported}: {stored[name].counted:,} runs, {found['cases']:,} cases "
         for way in found["held_out"]:
             counts = f"{way['runs']:,}, {way['runs_with_weighty_overhead']:,}"
             pairs = " | ".join(both_percents(way, what) for what in ("overhead", "total"))

@@ -71,14 +71,14 @@ def crossover(runs: Path) -> None:
     chosen += [word for name in ("hazelcast", "redis") for word in ("--data-grid", name)]
     chosen += ["--sizes", "1MB,4MB,16MB,64MB", "--cores", "1,2,4", "--rounds", "2"]
     run("data", "crossover", *chosen, "--out", runs)
-    kept = _PAGES / "crossover"
-    keep(runs / "crossover.jsonl", kept / "crossover.jsonl")
+    stored = _PAGES / "crossover"
+    keep(runs / "crossover.jsonl", stored / "crossover.jsonl")
     _write(
-        kept.with_suffix(".md"),
+        stored.with_suffix(".md"),
         "# Shared data through compute grids and data grids\n",
         "Measured by `make bench-crossover`, as [Shared data, task data, or a data grid?]"
         "(../shared-data-or-data-grid.md#measure-it) tells.\n",
-        _markdown(kept),
+        _markdown(stored),
     )
 
 
@@ -90,14 +90,14 @@ def scenarios(runs: Path) -> None:
     # Of these, what is published leaves the start of workers and the time of tasks out.
     warm = ["--start", "warm", "--sizes", "0,10KB,100KB,1MB,10MB", "--time-scale", "0.2"]
     run("scenario", "2", "4", "5", *chosen, *warm, "--out", runs / "3-warm")
-    kept = _PAGES / "scenarios"
-    shutil.rmtree(kept, ignore_errors=True)
+    stored = _PAGES / "scenarios"
+    shutil.rmtree(stored, ignore_errors=True)
     for cases in sorted(runs.rglob("cases.jsonl")):
-        keep(cases, kept / cases.relative_to(runs))
-    page = kept.with_suffix(".md")
+        keep(cases, stored / cases.relative_to(runs))
+    page = stored.with_suffix(".md")
     # What stands above the results is written by hand.
     head = page.read_text(encoding="utf-8").partition("\n## Results")[0].rstrip("\n")
-    _write(page, head, "\n## Results\n", _markdown(*sorted(kept.iterdir())))
+    _write(page, head, "\n## Results\n", _markdown(*sorted(stored.iterdir())))
 
 
 def sync_storage(runs: Path) -> None:
@@ -125,13 +125,13 @@ def sync_storage(runs: Path) -> None:
         "2-directories": "20,000 directories on a new ext4 with a journal, in a file",
         "3-fuse": "The same through FUSE",
     }
-    kept = _PAGES / "sync-storage"
+    stored = _PAGES / "sync-storage"
     parts = ["# Files and directories of many workers at once\n"]
     parts += ["Measured by `make bench-sync-storage`.\n"]
     for name, title in titles.items():
-        keep(runs / name / "rounds.jsonl", kept / name / "rounds.jsonl")
-        parts += [f"## {title}\n", _markdown(kept / name)]
-    _write(kept.with_suffix(".md"), *parts)
+        keep(runs / name / "rounds.jsonl", stored / name / "rounds.jsonl")
+        parts += [f"## {title}\n", _markdown(stored / name)]
+    _write(stored.with_suffix(".md"), *parts)
 
 
 @contextlib.contextmanager
@@ -240,7 +240,7 @@ _FEWER = {
 def ensemble(runs: Path, *, short: bool = False) -> None:
     """The evaluation of Ninf-G2, each part three times; `short`: once, with short samples."""
     short_times = {"1-presto3": "0.05", "2-venus": "0.05", "4-pairs": "0.1", "5-ninf-g": "0.05"}
-    kept = _PAGES / "ensemble"
+    stored = _PAGES / "ensemble"
     command = f"make bench-ensemble{' SHORT=1' if short else ''}"
     parts = ["# A weather ensemble on emulated clusters\n", f"Measured by `{command}`.\n"]
     for name, (title, usual) in _ENSEMBLES.items():
@@ -251,9 +251,9 @@ def ensemble(runs: Path, *, short: bool = False) -> None:
         ended = gridbench("ensemble", *options, *times, *rounds, "--out", runs / name)
         if ended.returncode not in (0, 3):
             sys.exit(ended.returncode)
-        keep(runs / name / "ensemble.jsonl", kept / name / "ensemble.jsonl")
-        parts += [f"## {title}\n", _markdown(kept / name)]
-    _write(kept.with_suffix(".md"), *parts)
+        keep(runs / name / "ensemble.jsonl", stored / name / "ensemble.jsonl")
+        parts += [f"## {title}\n", _markdown(stored / name)]
+    _write(stored.with_suffix(".md"), *parts)
 
 
 def ensemble_short(runs: Path) -> None:

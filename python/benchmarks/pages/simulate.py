@@ -182,22 +182,22 @@ def compare_runs(chosen: argparse.Namespace) -> None:
         for number, (workers, (each, seconds)) in enumerate(product(WORKERS, EACH)):
             start = ("cold", "warm")[(number + number // len(EACH)) % 2]
             folder = fitted if workers <= FITTED_TO else further
-            told = f"{workers} workers, each {each} x {seconds} s, {start}"
-            print(told, flush=True)
-            if not measured_run(workers, each, seconds, start, folder / told):
-                print(f"{told}: disturbed {TRIES} times, left out", file=sys.stderr)
+            text = f"{workers} workers, each {each} x {seconds} s, {start}"
+            print(text, flush=True)
+            if not measured_run(workers, each, seconds, start, folder / text):
+                print(f"{text}: disturbed {TRIES} times, left out", file=sys.stderr)
         model = Path(name, "model.json")
         run("model", fitted, "--no-test", "--out", model, "-q", stdout=subprocess.DEVNULL)
-        kept: dict[str, Any] = {
+        stored: dict[str, Any] = {
             "machine": machine_facts(),
             "fitted to at most": FITTED_TO,
             "built in": compared(Path(name)),
             "fitted": compared(further, "--profile", str(model)),
         }
     for way in ("built in", "fitted"):
-        print(way, kept[way]["errors"])
+        print(way, stored[way]["errors"])
     if chosen.out is not None:
-        chosen.out.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        chosen.out.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
 def measured_run(workers: int, each: int, seconds: float, start: str, folder: Path) -> bool:

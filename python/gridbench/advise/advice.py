@@ -131,8 +131,8 @@ def advise(
 ) -> Advice:
     """Find the best split and look at it from all sides. With a `limit`, in seconds, the split is
     the one on the fewest cores that ends within it, if there is one."""
-    asked = None if limit is None else within(model, work, limit)
-    split = asked.advised if asked else best_split(model, work)
+    requested = None if limit is None else within(model, work, limit)
+    split = requested.advised if requested else best_split(model, work)
     return Advice(
         model=model,
         work=work,
@@ -144,9 +144,9 @@ def advise(
             for tasks in tasks_shown(split, work.most_tasks)
         ),
         # Of the fewest cores that do, twice as many are a step; else of all that there are.
-        helps=_helps(model, work if asked is None else replace(work, cores=split.cores), split),
+        helps=_helps(model, work if requested is None else replace(work, cores=split.cores), split),
         sharing=_sharing(model, work, split),
-        within=asked,
+        within=requested,
         origin=origin,
         cautions=(
             model.cautions(work.drawn(split.tasks, split.cores)[0])
@@ -386,16 +386,16 @@ def crossover_in(folder: Path, work: DivisibleWork, engine: str) -> CrossoverMod
             remedy="add --shared SIZE, or leave --crossover out",
         )
     header, found = FORM.read(folder)
-    kept = cached_of(header, answer_of(found), quiet=False)
-    if engine not in kept.compute or not kept.grids:
-        known = ", ".join(kept.compute) or "no engine"
+    stored = cached_of(header, answer_of(found), quiet=False)
+    if engine not in stored.compute or not stored.grids:
+        known = ", ".join(stored.compute) or "no engine"
         raise InputError(
             f"does not tell enough of the engine `{engine}` and a data grid",
             file=folder,
-            remedy=f"it has enough of {known}, and of {', '.join(kept.grids) or 'no data grid'};"
+            remedy=f"it has enough of {known}, and of {', '.join(stored.grids) or 'no data grid'};"
             f" measure with `gridbench data crossover --engine {engine}`",
         )
-    return kept
+    return stored
 
 
 def crossover_here(place: EnginePlace) -> CrossoverModels | None:
@@ -407,25 +407,25 @@ def crossover_here(place: EnginePlace) -> CrossoverModels | None:
 
 
 def from_where(
-    kept: CrossoverModels | None, place: EnginePlace, work: DivisibleWork, split: Split
+    stored: CrossoverModels | None, place: EnginePlace, work: DivisibleWork, split: Split
 ) -> FromWhere | None:
     """What both ways take; None if there is no shared data, or nothing to compare."""
     if not work.bytes_shared:
         return None
-    known = None if kept is None else kept.compute.get(place.engine)
-    if kept is None or known is None or known.version != place.version or not kept.grids:
+    known = None if stored is None else stored.compute.get(place.engine)
+    if stored is None or known is None or known.version != place.version or not stored.grids:
         return FromWhere(size=work.bytes_shared, tasks=split.tasks, cores=split.cores)
     if known.with_each_task and not work.warm:
         return None  # workers that start get the data in another way, which was not measured
-    return _compared(kept, known, place.engine, work.bytes_shared, split)
+    return _compared(stored, known, place.engine, work.bytes_shared, split)
 
 
 def _compared(
-    kept: CrossoverModels, known: SavedComputeModel, engine: str, size: float, split: Split
+    stored: CrossoverModels, known: SavedComputeModel, engine: str, size: float, split: Split
 ) -> FromWhere:
     readers = split.tasks if known.with_each_task else split.cores
-    grids = [_from_grid(one, size, split) for one in kept.grids.values()]
-    sides: list[SavedComputeModel | SavedGridModel] = [known, *kept.grids.values()]
+    grids = [_from_grid(one, size, split) for one in stored.grids.values()]
+    sides: list[SavedComputeModel | SavedGridModel] = [known, *stored.grids.values()]
     return FromWhere(
         size=size,
         tasks=split.tasks,
@@ -433,7 +433,7 @@ def _compared(
         engine=engine,
         through=known.model.line(readers).at(size),
         grids=tuple(sorted(grids, key=lambda one: one.put_and_read)),
-        host=kept.host,
+        host=stored.host,
         made=min(one.made for one in sides),
         most_readers=min(one.readers for one in sides),
         most_bytes=min(one.bytes for one in sides),

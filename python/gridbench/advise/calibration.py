@@ -288,7 +288,7 @@ def calibrate(
     policy: Policy,
     template: ProcessTemplate,
     *,
-    kept: CachedModel | None = None,
+    stored: CachedModel | None = None,
     servers: Servers | None = None,
     seen: ClockReading | None = None,
 ) -> PipelineModel:
@@ -305,7 +305,7 @@ def calibrate(
     """
     participant = find_participant(engine)
     workers = None if servers is None else servers.workers
-    search = Search(work, kept.observations if kept else (), workers)
+    search = Search(work, stored.observations if stored else (), workers)
     cases = len(search.left)
     console.print(f"calibrating {participant.name}: at most {cases} short runs")
     facts = participant.facts(max(case.cores for case in search.left), warm=work.warm)
@@ -334,7 +334,7 @@ def calibrate(
             f"the engine `{engine}` could not be calibrated: {problems[0]}",
             remedy="try it with `gridbench run examples/compute/setup.xml`",
         )
-    found = [*(kept.observations if kept else ()), *quiet]
+    found = [*(stored.observations if stored else ()), *quiet]
     if disturbed:
         count = disturbed_count(len(disturbed), len(quiet) + len(disturbed), "calibrating runs")
         say(console, sentence(count))

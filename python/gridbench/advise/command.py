@@ -122,9 +122,9 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
     participant = participant_of(model, servers) if request.effort else None
     if request.effort:
         settle(request.policy, console)
-    kept = _crossover(request, model)
+    stored = _crossover(request, model)
     advice = advise(model, work, origin, request.within)
-    advice = replace(advice, from_where=from_where(kept, place, work, advice.split))
+    advice = replace(advice, from_where=from_where(stored, place, work, advice.split))
     maps = _maps(request, advice)
     save_models([model], folder / "model.json")
     write_page(document_of(advice, maps=maps), folder / _PAGE)
@@ -235,12 +235,12 @@ def find_model(
     none, or several; BusyMachine if there have to be runs, and others use the machine."""
     if request.options.source is None:
         engine, work = request.options.engine or default_engine(request.work.body), request.work
-        kept = None
+        stored = None
         if servers is None:
             work = work.on_processors(usable_processors())
-            kept = None if request.options.renew else _cached_model(engine, work)
-            if kept is not None and covers(kept.model, work):
-                return kept.model, kept.describe(time.time())
+            stored = None if request.options.renew else _cached_model(engine, work)
+            if stored is not None and covers(stored.model, work):
+                return stored.model, stored.describe(time.time())
         with ProcessTemplate(RUNS_CASES, engine) as template:  # which gets ready meanwhile
             seen = settle(request.policy, console, begun=request.begun).began
             model = calibrate(
@@ -249,7 +249,7 @@ def find_model(
                 console,
                 request.policy,
                 template,
-                kept=kept,
+                stored=stored,
                 servers=servers,
                 seen=seen,
             )

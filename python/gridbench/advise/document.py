@@ -370,10 +370,10 @@ def _requested(work: DivisibleWork) -> str:
     if known.threads > 1:
         kind += f" with {known.threads:,} threads in each task"
         units = "workers"
-    asked = f" of the {work.cores_asked:,} requested" if work.cores_asked else ""
+    requested = f" of the {work.cores_asked:,} requested" if work.cores_asked else ""
     parts = [
         f"{duration(work.seconds)} of work that {kind}",
-        f"up to {work.cores:,} {units}{asked}",
+        f"up to {work.cores:,} {units}{requested}",
     ]
     for value, what in (
         (known.traffic, "through memory"),
@@ -423,7 +423,7 @@ def to_record(
     advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()
 ) -> dict[str, Any]:
     """All of it; `tried` is None if nothing was."""
-    told = sentences(advice)
+    reported = sentences(advice)
     return {
         "engine": advice.model.name,
         "work": _work(advice.work),
@@ -437,8 +437,8 @@ def to_record(
         "helps": [asdict(one) for one in advice.helps],
         "sharing": asdict(advice.sharing) if advice.sharing else None,
         "from_where": asdict(advice.from_where) if advice.from_where else None,
-        **answer_record(told[0]),
-        "sentences": told,
+        **answer_record(reported[0]),
+        "sentences": reported,
         "warnings": warnings(advice),
         "undetermined": (
             [] if isinstance(advice.model, Profiled) else undetermined(advice.model.fit)

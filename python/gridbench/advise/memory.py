@@ -54,12 +54,12 @@ class Bandwidth:
     """Seconds since 1970."""
 
 
-def measured_here(*, kept: bool = True) -> Bandwidth:
+def measured_here(*, stored: bool = True) -> Bandwidth:
     """Measure the bandwidth of this machine's memory, and keep it if that is
     wanted. That it cannot be written is no error: nothing but time is lost."""
     processors = usable_processors()
     found = Bandwidth(rate=measure(processors), processors=processors, made=time.time())
-    if kept:
+    if stored:
         path = bandwidth_path()
         with suppress(OSError, InputError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ def with_bandwidth(
         if found is None:
             seen = settle(policy, console)
             console.print("measuring the bandwidth of the memory")
-            found = measured_here(kept=judged(seen.load) == "undisturbed")
+            found = measured_here(stored=judged(seen.load) == "undisturbed")
         given = found.rate
     return replace(work, roofline=replace(work.roofline, bandwidth=given))
 

@@ -126,11 +126,11 @@ def sentences(advice: Advice) -> list[str]:
         _others(advice),
     ]
     found += [_shared(advice), _from_where(advice), _help(advice), _uneven(advice), advice.origin]
-    told = [text for text in found if text]
+    reported = [text for text in found if text]
     model = advice.model
     if isinstance(model, PipelineModel) and model.disturbed:
-        return marked(told, busy_in(model.disturbed, model.fit.runs, "run"))
-    return told
+        return marked(reported, busy_in(model.disturbed, model.fit.runs, "run"))
+    return reported
 
 
 def warnings(advice: Advice) -> list[str]:
@@ -199,34 +199,34 @@ def _split(advice: Advice) -> str:
 
 def _deadline(advice: Advice) -> str:
     """The answer to how many cores end it within a time."""
-    asked, cores = advice.within, advice.work.cores
-    if asked is None:
+    requested, cores = advice.within, advice.work.cores
+    if requested is None:
         return ""
-    limit = as_given(asked.limit)
-    if asked.likely is None:
-        shortest, what = asked.shortest, advice.limit[0]
+    limit = as_given(requested.limit)
+    if requested.likely is None:
+        shortest, what = requested.shortest, advice.limit[0]
         return (
             f"With no number of cores up to {cores:,} does the work end within {limit}: divided at"
             f" its best, it is expected to take {rough(shortest.total)} on"
             f" {counted(shortest.cores, 'core')}, and the bottleneck then is {what}."
         )
-    likely = counted(asked.likely.cores, "core")
+    likely = counted(requested.likely.cores, "core")
     if isinstance(advice.model, Profiled):
         more = ""
-        if asked.sure and asked.sure.cores > asked.likely.cores:
-            more = f" On {asked.sure.cores:,} it does with 19 of 20 draws of task times."
+        if requested.sure and requested.sure.cores > requested.likely.cores:
+            more = f" On {requested.sure.cores:,} it does with 19 of 20 draws of task times."
         return f"From {likely} on, the work is expected to end within {limit}.{more}"
-    if asked.sure is None:
+    if requested.sure is None:
         return (
             f"From {likely} on, the work ends within {limit} more likely than not; with no number"
             f" of cores up to {cores:,} do 19 of 20 runs."
         )
     more = ""
-    if asked.likely.cores < asked.sure.cores:
+    if requested.likely.cores < requested.sure.cores:
         more = f" From {likely} on it does more likely than not."
-    elif asked.likely.cores > 1:
+    elif requested.likely.cores > 1:
         more = " With fewer it is expected to take longer."
-    sure = counted(asked.sure.cores, "core")
+    sure = counted(requested.sure.cores, "core")
     return f"To end within {limit}, take {sure}: with these, 19 of 20 runs do.{more}"
 
 
@@ -244,25 +244,29 @@ def _expected(advice: Advice) -> str:
 
 def _where(advice: Advice) -> str:
     rest = [(what, part) for what, part in advice.parts if what not in (COMPUTING, MEMORY)]
-    told = [
+    reported = [
         f"{what} {rough(part)}"
         for what, part in sorted(rest, key=lambda one: -one[1])
         if part >= _WORTH / 10 * advice.expected.total
     ]
-    return f"Besides the work, the time goes into: {', '.join(told)}." if told else ""
+    return f"Besides the work, the time goes into: {', '.join(reported)}." if reported else ""
 
 
 def _limit(advice: Advice) -> str:
     what, part = advice.limit
     share = percent(part / advice.expected.total, 0)
     if what == COMPUTING:
-        told = f"The bottleneck is computation ({share} of the time)"
+        reported = f"The bottleneck is computation ({share} of the time)"
         work = advice.work
         if advice.split.cores == work.cores:
             if work.doubled().limited_by_memory(2 * work.cores):
-                return f"{told}; with twice as many {work.units} it would be memory bandwidth."
-            return f"{told}: use more {work.units}."
-        return f"{told}." if advice.within else f"{told}; more cores cost more than they bring."
+                return f"{reported}; with twice as many {work.units} it would be memory bandwidth."
+            return f"{reported}: use more {work.units}."
+        return (
+            f"{reported}."
+            if advice.within
+            else f"{reported}; more cores cost more than they bring."
+        )
     if what == MEMORY:
         return (
             f"The bottleneck is memory bandwidth ({share} of the time): more processors of this"
@@ -362,14 +366,14 @@ def _verdict(found: FromWhere) -> str:
 
 def _help(advice: Advice) -> str:
     now = advice.expected.total
-    told = [
+    reported = [
         f"{one.what} ({rough(one.total)}, {percent(1 - one.total / now, 0)} less)"
         for one in advice.helps
         if one.total < now * (1 - _WORTH)
     ]
-    if not told:
+    if not reported:
         return "No single change would make it much shorter."
-    first, *rest = told
+    first, *rest = reported
     more = f" Next come {'; '.join(rest)}." if rest else ""
     return f"What would help most: {first}.{more}"
 

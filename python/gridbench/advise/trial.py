@@ -171,10 +171,10 @@ def _spread(totals: Sequence[float]) -> float:
 def trial_sentences(trial: Trial) -> list[str]:
     """How good the advised split is among those that were run; and how sure that is. A provisional
     answer if other programs disturbed too many runs."""
-    told = _compared(trial)
+    reported = _compared(trial)
     if trial.claims or not trial.disturbed:
-        return told
-    return marked(told, busy_in(trial.disturbed, trial.runs, "run"))
+        return reported
+    return marked(reported, busy_in(trial.disturbed, trial.runs, "run"))
 
 
 def _compared(trial: Trial) -> list[str]:

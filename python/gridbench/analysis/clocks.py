@@ -139,19 +139,19 @@ def _drift(times: Floats, returns: Floats) -> tuple[float, float, float] | None:
 def _lower_hull(x: Floats, y: Floats) -> Integers:
     """Indices of the corners of the lower convex hull; `x` rises, and of equal ones the lowest
     counts."""
-    kept: list[int] = []
+    stored: list[int] = []
     xs, ys = x.tolist(), y.tolist()
     order = np.lexsort((y, x))
     _, lowest = np.unique(x[order], return_index=True)
     for point in order[lowest].tolist():
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
+        while len(stored) > 1:
+            a, b = stored[-2], stored[-1]
             turn = (xs[b] - xs[a]) * (ys[point] - ys[a]) - (ys[b] - ys[a]) * (xs[point] - xs[a])
             if turn > 0:
                 break
-            kept.pop()
-        kept.append(point)
-    return np.array(kept, dtype=np.int64)
+            stored.pop()
+        stored.append(point)
+    return np.array(stored, dtype=np.int64)
 
 
 def _common(slopes: Floats, hosts: int) -> bool:
@@ -203,16 +203,16 @@ def offsets(table: pa.Table) -> list[Offset]:
     error = np.zeros(len(names))
     np.maximum.at(error, host, np.nan_to_num(errors(done), nan=np.inf))
     low, high = stamps.bounds()
-    told = np.maximum(low, -error) <= np.minimum(high, error)
+    reported = np.maximum(low, -error) <= np.minimum(high, error)
     low, high = (
-        np.where(told, np.maximum(low, -error), low),
-        np.where(told, np.minimum(high, error), high),
+        np.where(reported, np.maximum(low, -error), low),
+        np.where(reported, np.minimum(high, error), high),
     )
     aligned = None if np.isfinite(error).all() else _aligned(stamps)
     tasks, found = stamps.tasks(), []
     for number in np.argsort(np.array(names, dtype=object)).tolist():
         host_ = _HostClock(number, names[number], int(tasks[number]))
-        guessed = None if np.isfinite(error[number]) and told[number] else aligned
+        guessed = None if np.isfinite(error[number]) and reported[number] else aligned
         found.append(_offset(host_, float(low[number]), float(high[number]), guessed))
     return found
 

@@ -161,12 +161,12 @@ def summarise(table: pa.Table, ntasks: int, nnodes: int, processors: int | None 
     lane = lanes(done)
     ready, first = _ready(stamps, lane)
     wait = stamps["calc_in"] - ready
-    asked = np.where(np.isfinite(stamps["sleep"]), stamps["sleep"], stamps["slept"])
-    oversleep = stamps["slept"] - asked
+    requested = np.where(np.isfinite(stamps["sleep"]), stamps["sleep"], stamps["slept"])
+    oversleep = stamps["slept"] - requested
     output = stamps["calc_out"] - stamps["calc_in"] - stamps["slept"]
     back = stamps["retrieve"] - stamps["calc_out"]
     total = _extreme(np.max, stamps["retrieve"])
-    in_order = asked[np.argsort(stamps["submit"], kind="stable")]
+    in_order = requested[np.argsort(stamps["submit"], kind="stable")]
     ideal = ideal_time(in_order, nnodes, processors)
     return Summary(
         tasks=ntasks,

@@ -142,12 +142,12 @@ def arrivals(
     each = np.repeat(times / sizes, sizes)
     step = float(np.median(each))
     scatter = float(np.median(np.abs(each - step))) * _MAD
-    told = math.isfinite(sent) and wait == 0
+    reported = math.isfinite(sent) and wait == 0
     return Arrivals(
         step=step,
         noise=_QUANTILE * _OF_MEDIAN * scatter / math.sqrt(len(times)),
-        span=float(known[-1] - sent if told else times.sum()),
-        tasks=tasks if told else int(sizes.sum()),
+        span=float(known[-1] - sent if reported else times.sum()),
+        tasks=tasks if reported else int(sizes.sum()),
     )
 
 

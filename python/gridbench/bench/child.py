@@ -79,7 +79,7 @@ def _serve(client: EngineClient | None, items: list[dict[str, Any]], lines: Line
 
 
 def _measure(
-    client: EngineClient | None, item: dict[str, Any], tell: Callable[[dict[str, float]], object]
+    client: EngineClient | None, item: dict[str, Any], notify: Callable[[dict[str, float]], object]
 ) -> dict[str, Any]:
     """The result of the item's function, or why there is none; `tell` gets parts of it."""
     module, _, name = item["measure"].partition(":")
@@ -89,7 +89,7 @@ def _measure(
             return _with_engine(client, function, item["arguments"])
         found = function(**item["arguments"])
         for part in [found] if isinstance(found, dict) else found:
-            tell(part)
+            notify(part)
     except LimitReached as reached:
         return {"status": "failed", "why": str(reached), "at_limit": True}
     except Exception as error:  # a measurement can fail in any way

@@ -123,15 +123,15 @@ def runs_table(runs: Sequence[Execution]) -> Table:
 def document_of(header: Header, runs: Sequence[Execution]) -> Document:
     """The answer, the figures of each command, and all runs."""
     answer = compare_commands(commands_in(header), runs)
-    told = _NOTHING if answer is None else headline(answer)
+    reported = _NOTHING if answer is None else headline(answer)
     return Document(
         kind="gridbench compare",
-        title=told,
+        title=reported,
         heading="Comparison of commands",
         subheading=f"{header.machine.get('host', '')} · {header.started[:16].replace('T', ' ')}",
-        sentences=[told],
+        sentences=[reported],
         notices=[] if answer is None else notices(answer),
-        summary=[] if answer is None else _summary(answer, told),
+        summary=[] if answer is None else _summary(answer, reported),
         sections=[
             Section(
                 "method",
@@ -152,7 +152,7 @@ def document_of(header: Header, runs: Sequence[Execution]) -> Document:
     )
 
 
-def _summary(answer: CommandComparison, told: str) -> list[Block]:
+def _summary(answer: CommandComparison, reported: str) -> list[Block]:
     made = [
         Bar(
             one.command.name,
@@ -165,7 +165,7 @@ def _summary(answer: CommandComparison, told: str) -> list[Block]:
     ]
     caption = "Median wall time of each command; the line is its 95 % interval."
     return [
-        StaticChart(bars(made, "s", f"Wall time of each command. {told}"), caption),
+        StaticChart(bars(made, "s", f"Wall time of each command. {reported}"), caption),
         TableBlock("", figures_table(answer), media=EVERYWHERE),
     ]
 
@@ -272,8 +272,8 @@ def _names(answer: CommandComparison) -> dict[str, str]:
     def by_parameters(one: Command, *, program: bool) -> str:
         if not one.parameters or one.name != one.line:
             return one.name
-        told = ", ".join(f"{name}={value}" for name, value in one.parameters.items())
-        return f"{one.line.split()[0].rpartition('/')[2]}, {told}" if program else told
+        reported = ", ".join(f"{name}={value}" for name, value in one.parameters.items())
+        return f"{one.line.split()[0].rpartition('/')[2]}, {reported}" if program else reported
 
     for program in (False, True):
         found = {one.name: by_parameters(one, program=program) for one in commands}

@@ -333,10 +333,10 @@ def execute(
                 setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
             )
         os.waitpid(pid, 0)
-        told = os.read(ready, 20)
-        if not told:
+        reported = os.read(ready, 20)
+        if not reported:
             raise InputError(f"`{words[0]}` cannot be started: {_tail(errors)}")
-        command = int(told)
+        command = int(reported)
         exit_of = os.pidfd_open(command)
         stack.callback(os.close, exit_of)
         before = processor_time(command) or 0.0

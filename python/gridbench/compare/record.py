@@ -204,8 +204,8 @@ def commands_of(
             text = filled(line, chosen)
             name = text
             if names:
-                told = ", ".join(f"{key}={value}" for key, value in chosen.items())
-                name = f"{names[number]} ({told})" if told else names[number]
+                summary_text = ", ".join(f"{key}={value}" for key, value in chosen.items())
+                name = f"{names[number]} ({summary_text})" if summary_text else names[number]
             found.append(Command(name=name, line=text, parameters=chosen))
     if len(found) < 2:
         raise InputError(

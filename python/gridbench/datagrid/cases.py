@@ -425,10 +425,10 @@ class LoopComparison:
     def factor(self) -> float | None:
         """By how much the closed loop's, or without one the open loop's own service time, is too
         small: `intended` over it."""
-        told = self.closed_service or self.service
-        if self.intended is None or told is None or not told.value > 0:
+        reported = self.closed_service or self.service
+        if self.intended is None or reported is None or not reported.value > 0:
             return None
-        return self.intended.value / told.value
+        return self.intended.value / reported.value
 
 
 def compared_loops(groups: Sequence[RepeatedCase]) -> list[LoopComparison]:

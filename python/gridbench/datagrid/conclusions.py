@@ -53,15 +53,15 @@ def _uncounted(groups: Sequence[RepeatedCase]) -> str:
     if busy:
         return busy_in(busy, len(runs), "run")
     reasons = Counter(reason for _, found in runs for reason in found.reasons[:1])
-    told = f": {reasons.most_common(1)[0][0]}" if reasons else ""
-    return f"no run is valid{told}"
+    reported = f": {reasons.most_common(1)[0][0]}" if reasons else ""
+    return f"no run is valid{reported}"
 
 
 def races(groups: Sequence[RepeatedCase]) -> list[list[RepeatedCase]]:
     """For each label the case that most products can be compared in, the fastest first; of several,
     the one with the highest throughput."""
-    kept = [group for group in groups if group.measured and not group.case.kill]
-    valid = [group for group in kept if group.counts] or kept
+    stored = [group for group in groups if group.measured and not group.case.kill]
+    valid = [group for group in stored if group.counts] or stored
     found: dict[tuple[str, str], dict[object, list[RepeatedCase]]] = {}
     for group in valid:
         case = group.case
@@ -153,9 +153,9 @@ def _race(race: Sequence[RepeatedCase]) -> str:
         f" {counted(case.clients, 'client')}{on}{how}"
     )
     rate = first.interval(_throughput)
-    told = f"{_operations(rate)}{_latency(first)}"
+    reported = f"{_operations(rate)}{_latency(first)}"
     if len(race) == 1:
-        return f"{case.title} does {told}, in {what}."
+        return f"{case.title} does {reported}, in {what}."
     second = race[1].interval(_throughput)
     enough = all(len(group.figures) >= ENOUGH for group in race[:2])
     others = ", ".join(
@@ -164,9 +164,9 @@ def _race(race: Sequence[RepeatedCase]) -> str:
         if (found := group.interval(_throughput)) is not None
     )
     if rate and second and enough and rate.above(second):
-        return f"{case.title} is the fastest in {what}: {told}. Others: {others}."
+        return f"{case.title} is the fastest in {what}: {reported}. Others: {others}."
     return (
-        f"In {what}, {case.title} does {told}; others: {others}."
+        f"In {what}, {case.title} does {reported}; others: {others}."
         " Which of the first two is faster is not certain."
     )
 
@@ -174,10 +174,10 @@ def _race(race: Sequence[RepeatedCase]) -> str:
 def _operations(rate: Interval | None) -> str:
     if rate is None:
         return "nothing that could be measured"
-    told = f"{digits(rate.value)} operations/s"
+    reported = f"{digits(rate.value)} operations/s"
     if rate.low == rate.high:
-        return told
-    return f"{told} ({digits(rate.low)} to {digits(rate.high)})"
+        return reported
+    return f"{reported} ({digits(rate.low)} to {digits(rate.high)})"
 
 
 def _latency(group: RepeatedCase) -> str:
@@ -251,11 +251,13 @@ def _contention(groups: Sequence[RepeatedCase]) -> list[str]:
         # What is longer stands first.
         shorter = alike[0][2] < 1
         ends = (least, most) if shorter else (most, least)
-        told = [f"{times(1 / ratio if shorter else ratio)} ({name})" for _, _, ratio, name in alike]
+        reported = [
+            f"{times(1 / ratio if shorter else ratio)} ({name})" for _, _, ratio, name in alike
+        ]
         label = own[0].first.case.label
         found.append(
             f"{word.capitalize()} {place_shown(axis, ends[0])}, a task of"
-            f" {_NOUNS.get(label, label or 'operations')} takes {', '.join(told)} as long as"
+            f" {_NOUNS.get(label, label or 'operations')} takes {', '.join(reported)} as long as"
             f" {word} {place_shown(axis, ends[1])}."
         )
     return found
@@ -271,16 +273,16 @@ def _kills(groups: Sequence[RepeatedCase]) -> list[str]:
         back = [dip.recovered for dip in dips if dip.recovered is not None]
         lost = group.worst.lost
         if dips and len(back) < len(dips):
-            told = f"{group.case.title} not before the end of the run"
+            reported = f"{group.case.title} not before the end of the run"
         elif back:
-            told = f"{group.case.title} after {amount(max(back), 's')}"
+            reported = f"{group.case.title} after {amount(max(back), 's')}"
         else:
             continue
-        told += f", with {counted(lost, 'object')} lost" if lost else ", with nothing lost"
-        parts.setdefault(group.case.kill_shown, []).append(told)
+        reported += f", with {counted(lost, 'object')} lost" if lost else ", with nothing lost"
+        parts.setdefault(group.case.kill_shown, []).append(reported)
     return [
-        f"With {what}, 90 % of the throughput is there again: {'; '.join(told[: 2 * _MOST_TOLD])}."
-        for what, told in parts.items()
+        f"With {what}, 90 % of the throughput is there again: {'; '.join(lines[: 2 * _MOST_TOLD])}."
+        for what, lines in parts.items()
     ]
 
 
@@ -303,10 +305,10 @@ def _loops(groups: Sequence[RepeatedCase]) -> list[str]:
 
 def _failed(cases: Iterable[DataGridCase]) -> list[str]:
     failed = [case for case in cases if case.status == "failed"]
-    told = [f"{case.name} failed: {_shortened(case.why)}" for case in failed[:_MOST_TOLD]]
+    reported = [f"{case.name} failed: {_shortened(case.why)}" for case in failed[:_MOST_TOLD]]
     if len(failed) > _MOST_TOLD:
-        told.append(f"{len(failed) - _MOST_TOLD} more runs failed.")
-    return told
+        reported.append(f"{len(failed) - _MOST_TOLD} more runs failed.")
+    return reported
 
 
 def _invalid(groups: Sequence[RepeatedCase]) -> list[str]:

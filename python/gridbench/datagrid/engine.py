@@ -188,12 +188,12 @@ class DataGridEngine:
         """What has to be built for it: itself, or the core that runs a user's own."""
         return build_of(self.name) if self.own else Build(CORE)
 
-    def ensure(self, tell: Tell) -> None:
+    def ensure(self, notify: Tell) -> None:
         """Build what has to be built; `tell` gets lines about it. InputError if it fails, or if
         something else is missing that it needs."""
         self._require_programs()
         if self.build.state().kind != "installed":
-            install(self.build, tell)
+            install(self.build, notify)
         self.require()
 
     def require(self) -> None:

@@ -224,23 +224,23 @@ _CAUSES = (
 )
 
 
-def install(build: Build, tell: Tell) -> None:
+def install(build: Build, notify: Tell) -> None:
     """Build a data grid, or repair what is there; `tell` gets lines about the progress.
 
     Does nothing if it is built from these very sources. InputError if it fails, and then nothing is
     left of it but the log.
     """
-    installing.install(build, _make, tell)
+    installing.install(build, _make, notify)
 
 
-def _make(build: Build, lock: int, tell: Tell) -> None:
+def _make(build: Build, lock: int, notify: Tell) -> None:
     content = digest(build.name)
     work = build.folder / "sources"
     copy_sources(work)
     # Two of Maven's processes may not fill its repository at the same time.
     with (build.root / ".maven.lock").open("a") as alone, build.log.open("wb") as log:
         fcntl.flock(alone, fcntl.LOCK_EX)
-        tell(f"building with Maven (log: {build.log}) ...")
+        notify(f"building with Maven (log: {build.log}) ...")
         command = [maven(), "-q", "-B", "-U", "-pl", build.module, "-am", "package", "-DskipTests"]
         # A newer compiler may warn of what was in order when the sources were written.
         command.append("-Dmaven.compiler.failOnWarning=false")

@@ -172,17 +172,17 @@ class DataGridExperiment(Experiment[DataGridOrder, DataGridCase]):
         for one, why in self._plan.skipped:
             say(bench.console, f"{one.describe()}: left out, as {why}")
 
-        def tell(name: str, line: str) -> None:
+        def notify(name: str, line: str) -> None:
             say(bench.console, f"{name}: {line}")
 
         engines = self.work.engines
         for engine in engines:
             try:
-                engine.ensure(partial(tell, engine.name))
+                engine.ensure(partial(notify, engine.name))
             except InputError as error:
                 self._unusable[engine.name] = error
                 if len(engines) > 1:
-                    tell(engine.name, f"left out: {error}")
+                    notify(engine.name, f"left out: {error}")
         if len(self._unusable) == len(engines):
             raise next(iter(self._unusable.values()))
 
@@ -293,12 +293,12 @@ def _refuse_other_options(
 ) -> None:
     names = [name for name in dict(now) | dict(before) if before.get(name) != now.get(name)]
     if names:
-        told = "; ".join(
+        text = "; ".join(
             f"{_OPTIONS.get(name, name)}: it was {_describe(name, before.get(name))},"
             f" and now is {_describe(name, now.get(name))}"
             for name in names
         )
-        raise InputError(f"holds cases with other options: {told}", file=path, remedy=_REMEDY)
+        raise InputError(f"holds cases with other options: {text}", file=path, remedy=_REMEDY)
 
 
 def _refuse_other_engines(

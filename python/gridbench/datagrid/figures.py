@@ -304,16 +304,16 @@ def memory(case: DataGridCase) -> MemberMemory | None:
 
 def correctness(case: DataGridCase) -> Correctness:
     """What the check after the run found, and what the tasks saw in it."""
-    told: list[str] = []
+    reported: list[str] = []
     found = case.checked
     wrong = case.wrong + (found.wrong if found else 0)
     if wrong:
-        told.append(f"{counted(wrong, 'value')} read that nobody had written")
+        reported.append(f"{counted(wrong, 'value')} read that nobody had written")
     if found is None:
         if case.missing:
-            told.append(f"{counted(case.missing, 'object')} to be read were not there")
-        outcome: Outcome = "wrong" if told else "not checked"
-        return Correctness(outcome, lost=case.missing, wrong=wrong, told=tuple(told))
+            reported.append(f"{counted(case.missing, 'object')} to be read were not there")
+        outcome: Outcome = "wrong" if reported else "not checked"
+        return Correctness(outcome, lost=case.missing, wrong=wrong, told=tuple(reported))
     expected = found.expected + found.doubtful
     lost = max(expected - found.found, found.missing, 0)
     spare = found.found - expected
@@ -321,24 +321,24 @@ def correctness(case: DataGridCase) -> Correctness:
     excused = killed(case) > case.backups
     bad = bool(wrong)
     if lost:
-        told.append(f"{lost:,} of {counted(found.expected, 'object')} lost")
+        reported.append(f"{lost:,} of {counted(found.expected, 'object')} lost")
         bad |= not excused
     elif case.missing:
-        told.append(f"{counted(case.missing, 'read')} in the run found no object where one was")
+        reported.append(f"{counted(case.missing, 'read')} in the run found no object where one was")
         bad |= not excused
     if spare > 0:
-        told.append(f"{counted(spare, 'object')} more than were stored")
+        reported.append(f"{counted(spare, 'object')} more than were stored")
         bad = True
     if updates < 0:
         collided = found.may_collide and case.updates == "plain"
         why = ", as tasks updated the same objects at the same time" if collided else ""
-        told.append(f"{counted(-updates, 'update')} of {found.updates_expected:,} lost{why}")
+        reported.append(f"{counted(-updates, 'update')} of {found.updates_expected:,} lost{why}")
         bad |= not (excused or collided)
     elif updates > 0:
-        told.append(f"{counted(updates, 'update')} more in the values than were made")
+        reported.append(f"{counted(updates, 'update')} more in the values than were made")
         bad = True
-    outcome = "wrong" if bad else "lost" if told else "right"
-    return Correctness(outcome, lost, wrong, updates, tuple(told))
+    outcome = "wrong" if bad else "lost" if reported else "right"
+    return Correctness(outcome, lost, wrong, updates, tuple(reported))
 
 
 def killed(case: DataGridCase) -> int:

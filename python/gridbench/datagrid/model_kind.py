@@ -83,7 +83,7 @@ def read(folders: Sequence[Path]) -> ModelSubjects:
     """The cases of each data grid, operation and number of members. InputError for a folder that
     cannot be used."""
     left_out: Counter[str] = Counter()
-    told: dict[tuple[str, str], list[tuple[Mapping[str, float], RepeatedCase]]] = {}
+    reported: dict[tuple[str, str], list[tuple[Mapping[str, float], RepeatedCase]]] = {}
     for folder in folders:
         header, cases = FORM.read(folder)
         for group in repeats_of(cases):
@@ -91,9 +91,9 @@ def read(folders: Sequence[Path]) -> ModelSubjects:
                 left_out[why] += 1
                 continue
             subject = (group.case.engine, _describe(group.case, header))
-            told.setdefault(subject, []).append((_values(group.case), group))
+            reported.setdefault(subject, []).append((_values(group.case), group))
     subjects = []
-    for (engine, what), groups in told.items():
+    for (engine, what), groups in reported.items():
         together: dict[tuple[float, ...], list[tuple[Mapping[str, float], RepeatedCase]]] = {}
         for values, group in groups:
             together.setdefault(tuple(values.values()), []).append((values, group))

@@ -80,7 +80,7 @@ class DataGridWork:
 
     def cautions(self) -> list[str]:
         """What the user may not have meant, in whole sentences, each once."""
-        found = [told for one in self.workloads for told in one.cautions()]
+        found = [reported for one in self.workloads for reported in one.cautions()]
         for members in sorted({one.parameters.mnodes for one in self.workloads}):
             if members <= self.parameters.backups and any(
                 one.manifest.members for one in self.engines

@@ -188,13 +188,13 @@ def _slides(sweeps: Sequence[DataGridSweep]) -> list[Line]:
     if low <= 0 or (axis == "ObjectSize" and label != "update"):
         return []
     if axis == "ObjectSize":
-        told = f"{slides.update_per_mb.text} s/MB × size + {slides.update_constant.text} s"
+        summary_text = f"{slides.update_per_mb.text} s/MB × size + {slides.update_constant.text} s"
         values = [(one, slides.update_time(one / KB_IN_MB)) for one in _between(low, high)]
     else:
-        told = f"{slides.unloaded.text} s, unloaded"
+        summary_text = f"{slides.unloaded.text} s, unloaded"
         values = [(one, slides.unloaded.value) for one in (low, high)]
     points = [_reference(place, value, axis) for place, value in values]
-    return [Line(f"{SLIDES}: {told}", points, dash="dash", colour=_PUBLISHED)]
+    return [Line(f"{SLIDES}: {summary_text}", points, dash="dash", colour=_PUBLISHED)]
 
 
 def _between(low: float, high: float) -> list[float]:
@@ -371,8 +371,8 @@ def shown_cases(groups: Sequence[RepeatedCase]) -> list[RepeatedCase]:
     killed = [group for group in having if group.case.kill][: _MOST_CASES // 2]
     others = [group for group in having if not group.case.kill]
     room = _MOST_CASES - len(killed)
-    kept = downsample(others, room) if len(others) > room > 1 else others[:room]
-    chosen = {id(group) for group in (*killed, *kept)}
+    stored = downsample(others, room) if len(others) > room > 1 else others[:room]
+    chosen = {id(group) for group in (*killed, *stored)}
     return [group for group in having if id(group) in chosen]
 
 
@@ -478,14 +478,14 @@ def case_tails(group: RepeatedCase, name: str) -> Chart | None:
 def _drawn(case: DataGridCase, most: int) -> list[int]:
     """The tasks that are drawn, by client and time."""
     tasks = case.tasks
-    kept = set(downsample(sorted(set(tasks.client)), _MOST_CLIENTS))
-    each = max(1, most // max(1, len(kept)))
+    stored = set(downsample(sorted(set(tasks.client)), _MOST_CLIENTS))
+    each = max(1, most // max(1, len(stored)))
     count: dict[int, int] = {}
     drawn = []
     for at in sorted(range(len(tasks.id)), key=lambda at: (tasks.client[at], tasks.began[at])):
         client = tasks.client[at]
         count[client] = count.get(client, 0) + 1
-        if client in kept and count[client] <= each:
+        if client in stored and count[client] <= each:
             drawn.append(at)
     return drawn
 

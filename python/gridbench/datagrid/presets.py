@@ -137,7 +137,7 @@ def _cases(
         choice.object_sizes or own.object_sizes,
         KINDS,
     ):
-        asked = TaskParameters(
+        requested = TaskParameters(
             nnodes=clients,
             mnodes=members,
             ntasks=clients * choice.tasks_per_client,
@@ -146,26 +146,29 @@ def _cases(
             object_size=object_size,
             **{KINDS[label]: 1},
         )
-        found = asked if capacity is None else fitted(asked, capacity(asked))
+        found = requested if capacity is None else fitted(requested, capacity(requested))
         yield DataGridWorkload(
             parameters=found,
             label=label,
             scenario=number,
-            scaled=_scaled(number, asked, found),
+            scaled=_scaled(number, requested, found),
         )
 
 
-def fitted(asked: TaskParameters, most: int) -> TaskParameters:
+def fitted(requested: TaskParameters, most: int) -> TaskParameters:
     """The parameters with so few iterations that there are at most so many objects in the end, and
     each client still has its own; unchanged if there are no more anyway. One iteration is the
     least, even if that is too much."""
-    if asked.at_end <= most:
-        return asked
-    each = asked.nnodes * asked.keys_of_iteration + asked.ntasks * asked.write_data_size
-    room = most - asked.shared_data_size
-    repeats = min(asked.nrepeats, round_down(max(1, room // max(1, each))))
-    objects = asked.nnodes * repeats * asked.keys_of_iteration
-    return replace(asked, nrepeats=repeats, nobjects=min(asked.nobjects, objects))
+    if requested.at_end <= most:
+        return requested
+    each = (
+        requested.nnodes * requested.keys_of_iteration
+        + requested.ntasks * requested.write_data_size
+    )
+    room = most - requested.shared_data_size
+    repeats = min(requested.nrepeats, round_down(max(1, room // max(1, each))))
+    objects = requested.nnodes * repeats * requested.keys_of_iteration
+    return replace(requested, nrepeats=repeats, nobjects=min(requested.nobjects, objects))
 
 
 def round_down(count: int) -> int:
@@ -178,7 +181,7 @@ def round_down(count: int) -> int:
     )
 
 
-def _scaled(number: int, asked: TaskParameters, found: TaskParameters) -> dict[str, str]:
+def _scaled(number: int, requested: TaskParameters, found: TaskParameters) -> dict[str, str]:
     """Parameters that are not the scenario's own, with what the scenario has."""
     own = _SCENARIOS[number]
     axes: dict[str, Sequence[float]] = {
@@ -191,8 +194,8 @@ def _scaled(number: int, asked: TaskParameters, found: TaskParameters) -> dict[s
     scaled = {
         name: _describe(name, axis) for name, axis in axes.items() if values[name] not in axis
     }
-    if found.nobjects < asked.nobjects:
-        scaled["NObjects"] = f"{asked.nobjects:,}"
+    if found.nobjects < requested.nobjects:
+        scaled["NObjects"] = f"{requested.nobjects:,}"
     return scaled
 
 

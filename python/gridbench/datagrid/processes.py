@@ -161,9 +161,9 @@ class HostController:
         pids = self._tree(name)
         if process:
             pids = [pid for pid in pids if _status(pid).get("Name") == process]
-        told = [_status(pid) for pid in pids]
-        return ProcessMemory(sum(_bytes(one, "VmRSS") for one in told),
-                      sum(_bytes(one, "VmHWM") for one in told))  # fmt: skip
+        reported = [_status(pid) for pid in pids]
+        return ProcessMemory(sum(_bytes(one, "VmRSS") for one in reported),
+                      sum(_bytes(one, "VmHWM") for one in reported))  # fmt: skip
 
     def kill(self, name: str) -> int:
         """Kill a process, with all that it has started, and without a word; when it was."""

@@ -61,16 +61,16 @@ def _data(found: _Found) -> Seen:
     lost = sum(data.outcome == "lost" for _, data in looked)
     if unknown and not wrong:
         return "not known", f"of {unknown:,} of {counted(len(looked), 'run')} nothing was checked"
-    told = f"checked in {counted(len(looked), 'run')}"
+    text = f"checked in {counted(len(looked), 'run')}"
     if lost:
-        told += f"; in {lost:,} of them what was lost is what had to be"
-    return broken_by(wrong, "the data were wrong", told)
+        text += f"; in {lost:,} of them what was lost is what had to be"
+    return broken_by(wrong, "the data were wrong", text)
 
 
 def _figures(found: _Found) -> Seen:
     wrong = [f"{_name(case)}: {why}" for case, _ in _counting(found) if (why := _differs(case))]
-    told = "operations and time, worked out again from tasks, windows and latencies"
-    return broken_by(wrong, "the record does not agree with itself", told)
+    text = "operations and time, worked out again from tasks, windows and latencies"
+    return broken_by(wrong, "the record does not agree with itself", text)
 
 
 def _differs(case: DataGridCase) -> str:
@@ -115,8 +115,8 @@ def _long_enough(found: _Found) -> Seen:
         for case, one in _counting(found)
         if not case.kill and one.steadiness.steady is None
     ]
-    told = f"all clients worked for {FEWEST} windows at least"
-    return broken_by(short, f"less than {FEWEST} windows in which all clients worked", told)
+    text = f"all clients worked for {FEWEST} windows at least"
+    return broken_by(short, f"less than {FEWEST} windows in which all clients worked", text)
 
 
 def _repeated(found: _Found) -> Seen:

@@ -110,7 +110,7 @@ class DataGridSession:
     def cluster(self, wanted: DataGridOrder) -> Iterator[DataGridCluster]:
         """The cluster that a case needs, while it is active. InputError if it does not start."""
         engine = self._engines[wanted.engine]
-        asked = ClusterPlan(
+        requested = ClusterPlan(
             engine=engine,
             count=wanted.members,
             hosts=self.hosts.members,
@@ -118,7 +118,7 @@ class DataGridSession:
             memory=self.work.memory_of(wanted.members),
             patience=self.work.where.patience,
         )
-        with running_cluster(self.processes, asked) as cluster:
+        with running_cluster(self.processes, requested) as cluster:
             yield cluster
 
     def bare(self, wanted: DataGridOrder, cluster: DataGridCluster, operations: int) -> Latencies:
@@ -266,13 +266,13 @@ class _RunningCase:
         seconds = warm["most"] + TO_ANSWER
         if warm_up is not None:
             seconds += first_tasks_timeout(self._parameters)
-        told = clients.warm(self._plan() | {"warm": warm}, seconds).values()
-        self.found["cold"] = tuple(seconds for one in told for seconds in one["cold"])
+        reported = clients.warm(self._plan() | {"warm": warm}, seconds).values()
+        self.found["cold"] = tuple(seconds for one in reported for seconds in one["cold"])
         if warm_up is not None:
             self.found["warm_up"] = WarmUp(
-                seconds=max(one["seconds"] for one in told),
-                steady=all(one["steady"] for one in told),
-                operations=sum(one["operations"] for one in told),
+                seconds=max(one["seconds"] for one in reported),
+                steady=all(one["steady"] for one in reported),
+                operations=sum(one["operations"] for one in reported),
             )
 
     def _plan(self) -> dict[str, Any]:
@@ -298,10 +298,10 @@ class _RunningCase:
                 killed.append(self._cluster.kill(wanted.kill))
 
         to_answer = answer_timeout(self._parameters, wanted.rate)
-        at, told = clients.run(to_answer, report)
+        at, reported = clients.run(to_answer, report)
         for when in killed:
             self._note_killed(when - at)
-        ran = list(told.values())
+        ran = list(reported.values())
         self.found |= _results_of(ran)
         self._in_doubt = sum(one["in_doubt"] for one in ran)
         self._doubtful = [key for one in ran for key in one["doubtful"]]

@@ -51,8 +51,8 @@ def _parameter(
 ) -> Any:
     """A field with the sources' name, the least and the largest value, and what to do about others.
     One without a default is required."""
-    told = {"name": name, "limits": (low, high), "remedy": remedy}
-    return dataclasses.field(default=default, metadata=told)
+    reported = {"name": name, "limits": (low, high), "remedy": remedy}
+    return dataclasses.field(default=default, metadata=reported)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

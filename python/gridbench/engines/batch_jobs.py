@@ -196,15 +196,15 @@ class BatchJobsEngine(OnBatchSystem, FunctionEngine):
 
     def _watch(self) -> None:
         """Poll for results, and fail jobs that ended without one; runs in a thread."""
-        asked = answered = time.monotonic()
+        requested = answered = time.monotonic()
         gone: set[str] = set()
         while not self._closed.wait(_LOOK_EVERY):
             try:
                 for file in self._place.glob("*.out"):
                     self._take(file)
-                if time.monotonic() - asked < _ASK_EVERY:
+                if time.monotonic() - requested < _ASK_EVERY:
                     continue
-                asked = time.monotonic()
+                requested = time.monotonic()
                 if self._named and self._rig is not None:
                     gone = self._fail_lost(gone, {line.split()[0] for line in self._rig.jobs()})
                 answered = time.monotonic()

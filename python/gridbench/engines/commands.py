@@ -108,13 +108,13 @@ def act_on_each(
 ) -> int:
     """Install or remove engines in parallel, also after one has failed; the exit status."""
 
-    def tell(one: InstallableT, line: str) -> None:
+    def notify(one: InstallableT, line: str) -> None:
         if not quiet:
             print(f"{one.name}: {line}\n", end="", flush=True)
 
     def acted(one: InstallableT) -> bool:
         try:
-            act(one, partial(tell, one))
+            act(one, partial(notify, one))
         except InputError as error:
             print_error(error)
             return False

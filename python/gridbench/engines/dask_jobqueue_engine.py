@@ -54,7 +54,7 @@ class DaskJobqueueEngine(OnBatchSystem, DaskEngine):
     def describe(self) -> Description:
         """Settings of the cluster; others are dask-jobqueue's defaults."""
         whole = super().describe()
-        kept = {
+        stored = {
             name: value
             for name, value in whole.configuration.items()
             if name not in ("n_workers", "threads_per_worker", "processes", "memory_limit")
@@ -66,7 +66,7 @@ class DaskJobqueueEngine(OnBatchSystem, DaskEngine):
                 "batch_system": "Slurm, started by gridbench on this machine, before t = 0",
                 "jobs": self._workers,
                 **_JOB,
-                **kept,
+                **stored,
             },
         )
 

@@ -219,12 +219,12 @@ _PIP_CAUSES = (
 )
 
 
-def install_environment(environment: Environment, tell: Tell) -> None:
+def install_environment(environment: Environment, notify: Tell) -> None:
     """Install or repair an engine; `tell` gets lines about the progress.
 
     InputError if it fails; then only the log remains.
     """
-    installing.install(environment, _make_environment, tell)
+    installing.install(environment, _make_environment, notify)
 
 
 def _own_pip_installs_elsewhere() -> bool:
@@ -237,10 +237,10 @@ def _own_pip_installs_elsewhere() -> bool:
     return (int(release[0]), int(release[1])) >= (22, 3)
 
 
-def _make_environment(environment: Environment, lock: int, tell: Tell) -> None:
+def _make_environment(environment: Environment, lock: int, notify: Tell) -> None:
     engine = environment.required()[0]
     with environment.log.open("wb") as log:
-        tell("making an environment ...")
+        notify("making an environment ...")
         # The new environment must not depend on a virtual environment.
         python: str = getattr(sys, "_base_executable", sys.executable)
         made = (python, "-I", "-m", "venv", "--without-pip", str(environment.folder))
@@ -253,7 +253,7 @@ def _make_environment(environment: Environment, lock: int, tell: Tell) -> None:
             # A step of its own, whose errors are reported.
             status = status or run_logged((*module, "ensurepip", "--default-pip"), log, lock)
         if status == 0:
-            tell(f"installing {engine.package} {engine.version} (log: {environment.log}) ...")
+            notify(f"installing {engine.package} {engine.version} (log: {environment.log}) ...")
             options = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off")
             requirements = ("--requirement", str(environment.requirements))
             # pip starts the environment's Python, and passes no -I on.

@@ -59,7 +59,7 @@ class _OnCluster(OnBatchSystem, GridrpcEngine):
 
     def describe(self) -> Description:
         """The grid's description, with the request to the batch system."""
-        told = super().describe()
+        reported = super().describe()
         nodes, each = divided(self._workers, _MOST_NODES) if self._workers else (0, 0)
         site = {
             "batch_system": "started by gridbench on this machine, before t = 0",
@@ -68,7 +68,7 @@ class _OnCluster(OnBatchSystem, GridrpcEngine):
             "workers_per_node": each,
             "requests": 1,
         }
-        return Description(told.name, told.version, {**told.configuration, **site})
+        return Description(reported.name, reported.version, {**reported.configuration, **site})
 
     def start(self, workers: int) -> None:
         """Request the workers."""

@@ -228,13 +228,13 @@ def _resolve(future: Future[Any], place: Path) -> None:
 def _standard_output_to_error() -> Iterator[None]:
     """Redirect standard output: the server prints its ports there."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stored = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stored, 1)
+        os.close(stored)
 
 
 def main(folder: str, cores: int) -> None:

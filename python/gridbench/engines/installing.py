@@ -125,7 +125,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_TEXTS = tuple(os.strerror(number) for number in _FULL)
 
 
-def install(one: InstallableT, make: Callable[[InstallableT, int, Tell], None], tell: Tell) -> None:
+def install(
+    one: InstallableT, make: Callable[[InstallableT, int, Tell], None], notify: Tell
+) -> None:
     """Install or repair an engine; `tell` gets lines about the progress.
 
     Does nothing if it is installed. Of several processes, one works and the others wait. InputError
@@ -134,30 +136,30 @@ def install(one: InstallableT, make: Callable[[InstallableT, int, Tell], None], 
     `make` fills the folder, and gets a descriptor for its processes to inherit.
     """
     one.require_tools()
-    with _alone(one, tell) as lock:
+    with _alone(one, notify) as lock:
         if one.state_unlocked().kind == "installed":
-            tell("is installed already")
+            notify("is installed already")
             return
         started = time.monotonic()
         try:
             if one.folder.exists():
-                tell("removing what is left of an earlier installation ...")
+                notify("removing what is left of an earlier installation ...")
                 shutil.rmtree(one.folder)
-            make(one, lock, tell)
+            make(one, lock, notify)
         except (InputError, OSError):
             shutil.rmtree(one.folder, ignore_errors=True)
             raise
-        tell(f"installed in {about(time.monotonic() - started)}")
+        notify(f"installed in {about(time.monotonic() - started)}")
 
 
-def remove(one: Installable, tell: Tell) -> None:
+def remove(one: Installable, notify: Tell) -> None:
     """Remove it. InputError if it is not installed or cannot be removed."""
-    with _alone(one, tell):
+    with _alone(one, notify):
         if not one.folder.exists():
             raise InputError(f"the engine `{one.name}` is not installed")
         shutil.rmtree(one.folder)
         one.log.unlink(missing_ok=True)
-        tell("removed")
+        notify("removed")
 
 
 def run_logged(
@@ -206,14 +208,14 @@ def failure(
 
 
 @contextmanager
-def _alone(one: Installable, tell: Tell) -> Iterator[int]:
+def _alone(one: Installable, notify: Tell) -> Iterator[int]:
     """Hold its lock, waiting if needed; a descriptor for child processes."""
     try:
         with one.locked(wait=False) as lock:
             if lock is not None:
                 yield lock
                 return
-        tell("waiting, as another process installs or removes it ...")
+        notify("waiting, as another process installs or removes it ...")
         with one.locked(wait=True) as lock:
             assert lock is not None
             yield lock

@@ -44,11 +44,13 @@ class ServerEngine(NativeEngine):
 
     def describe(self) -> Description:
         """The grid's description, with the place of the server."""
-        told = super().describe()
+        reported = super().describe()
         where = "started by gridbench on this machine, before t = 0"
         if self._servers is not None:
             where = ", ".join(self._servers.names)
-        return Description(told.name, told.version, {**told.configuration, "server": where})
+        return Description(
+            reported.name, reported.version, {**reported.configuration, "server": where}
+        )
 
     def prepare(self, workers: int) -> None:
         """Start a server, unless one is named."""

@@ -280,10 +280,10 @@ def _by_server(hosts: Sequence[ServerHost]) -> list[list[ServerHost]]:
 def _rewritten(hosts: Sequence[ServerHost]) -> str:
     """The URL of the server of these nodes, with numbers of nodes and workers."""
     parts = urlsplit(hosts[0].url)
-    kept = [pair for pair in parts.query.split("&") if pair]
-    kept = [pair for pair in kept if pair.partition("=")[0] not in ("nodes", "workers")]
+    stored = [pair for pair in parts.query.split("&") if pair]
+    stored = [pair for pair in stored if pair.partition("=")[0] not in ("nodes", "workers")]
     numbers = [f"nodes={len(hosts)}", f"workers={hosts[0].workers}"]
-    return urlunsplit(parts._replace(query="&".join([*kept, *numbers])))
+    return urlunsplit(parts._replace(query="&".join([*stored, *numbers])))
 
 
 def _with_hosts(document: dict[str, Any], hosts: Sequence[ServerHost]) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def headline(cases: Sequence[EnsembleCase], runs: Sequence[EnsembleRun]) -> list
     """For each layout, the efficiency with most processors, and how sure that is."""
     if not cases:
         return ["Nothing was measured yet."]
-    told = []
+    reported = []
     for layout in dict.fromkeys(one.first.layout for one in cases):
         own = [one for one in cases if one.first.layout == layout and one.is_together]
         for kind in dict.fromkeys((one.first.engine, one.first.ahead) for one in own):
@@ -159,12 +159,12 @@ def headline(cases: Sequence[EnsembleCase], runs: Sequence[EnsembleRun]) -> list
                 (one for one in own if (one.first.engine, one.first.ahead) == kind),
                 key=lambda one: one.first.processors,
             )
-            told.append(_sentence(most))
-    told += _kept_by_pairs(cases)
+            reported.append(_sentence(most))
+    reported += _kept_by_pairs(cases)
     if all(one.counts for one in cases):
-        return told
+        return reported
     done = [one for one in runs if one.status == "done"]
-    return marked(told, busy_in(sum(map(disturbed, done)), len(done), "run"))
+    return marked(reported, busy_in(sum(map(disturbed, done)), len(done), "run"))
 
 
 def _kept_by_pairs(cases: Sequence[EnsembleCase]) -> list[str]:
@@ -208,11 +208,11 @@ def _sentence(case: EnsembleCase) -> str:
 def notices(runs: Sequence[EnsembleRun], options: dict[str, Any]) -> list[str]:
     """Limits of the answer."""
     done = [one for one in runs if one.status == "done"]
-    told = []
+    reported = []
     if busy := disturbed_count(sum(map(disturbed, done)), len(done), "runs"):
-        told.append(sentence(busy))
+        reported.append(sentence(busy))
     if options.get("model", "sleep") == "sleep":
-        told.append("Samples sleep: clusters share the processors of this machine.")
+        reported.append("Samples sleep: clusters share the processors of this machine.")
     scale = float(options.get("time_scale", 1.0))
     if scale != 1.0:
         links = (
@@ -222,10 +222,12 @@ def notices(runs: Sequence[EnsembleRun], options: dict[str, Any]) -> list[str]:
             else f"Links are not: they carry {plain(1 / scale)} times as many bytes per second of"
             " computing, so efficiencies are lower than with the paper's times."
         )
-        told.append(f"Samples take {as_given(scale, '')} times as long as in the paper. {links}")
+        reported.append(
+            f"Samples take {as_given(scale, '')} times as long as in the paper. {links}"
+        )
     left = [f"{one.describe()}: {one.status}: {one.why}." for one in runs if one.status != "done"]
     more = [f"{len(left) - _NAMED} more were not measured."] if len(left) > _NAMED else []
-    return [*told, *left[:_NAMED], *more]
+    return [*reported, *left[:_NAMED], *more]
 
 
 def _beside_simulation(cases: Sequence[EnsembleCase], bounds: _Bounds) -> list[str]:
@@ -419,10 +421,12 @@ def text_table(cases: Sequence[EnsembleCase], scale: float) -> Table:
         if run.samples != PUBLISHED_SAMPLES * run.processors or run.processors < _FEWEST:
             continue
         saturates = run.grain == "10-days" and run.processors >= 200
-        told = "below 80 %: the client saturates" if saturates else "80 % and more"
+        reported = "below 80 %: the client saturates" if saturates else "80 % and more"
         if run.layout == "venus":
-            told = "3 to 5 % below PRESTO3"
-        rows.append((f"{run.shares}, {run.grain}: 5 T_r/T_e", told, percent(one.efficiency.value)))
+            reported = "3 to 5 % below PRESTO3"
+        rows.append(
+            (f"{run.shares}, {run.grain}: 5 T_r/T_e", reported, percent(one.efficiency.value))
+        )
         rows.append(
             (
                 f"{run.shares}, {run.grain}: T_r/T_c",

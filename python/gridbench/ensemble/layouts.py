@@ -138,7 +138,7 @@ def told_shares(shares: Shares) -> str:
     return " + ".join(f"{name} {count}" for name, count in shares)
 
 
-def shares_of(told: str) -> Shares:
+def shares_of(reported: str) -> Shares:
     """The shares that `told_shares` has written."""
-    parts = (part.split() for part in told.split(" + "))
+    parts = (part.split() for part in reported.split(" + "))
     return tuple((name, int(count)) for name, count in parts)

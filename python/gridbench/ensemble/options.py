@@ -56,7 +56,7 @@ class EnsembleParameters:
         ListOf(Choice[LayoutName]({name: name for name in LAYOUTS})),
         metavar="LIST",
         help="Clusters, each in a network namespace behind its link (throughput, latency one way): "
-        + "; ".join(f"`{name}`, {told}" for name, told in LAYOUTS.items())
+        + "; ".join(f"`{name}`, {reported}" for name, reported in LAYOUTS.items())
         + ".",
         default=("presto3",),
     )

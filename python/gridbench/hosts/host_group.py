@@ -46,11 +46,11 @@ def clock_between(before: HostClock, after: HostClock) -> HostClock:
 
 
 def _once(clock: Callable[[], int]) -> HostClock:
-    asked = monotonic_ns()
+    requested = monotonic_ns()
     there = clock()
     answered = monotonic_ns()
-    trip = answered - asked
-    return HostClock(there - (asked + answered) // 2, (trip + 1) // 2, trip)
+    trip = answered - requested
+    return HostClock(there - (requested + answered) // 2, (trip + 1) // 2, trip)
 
 
 _FOR_AN_OBJECT = 30.0

@@ -70,7 +70,7 @@ class LinkFigures:
 PeerAddress = tuple[str, int]
 
 
-def measure(network: Network, seconds: float, tell: Callable[[str], None]) -> LinkFigures:
+def measure(network: Network, seconds: float, notify: Callable[[str], None]) -> LinkFigures:
     """Measure an active network, `seconds` for each rate; `tell` receives what comes next.
 
     InputError when a process in a node cannot be started or reached.
@@ -78,12 +78,12 @@ def measure(network: Network, seconds: float, tell: Callable[[str], None]) -> Li
     with _peers(network) as places:
         nodes = []
         for number, place in enumerate(places, 1):
-            tell(f"node {number} of {network.nodes}")
+            notify(f"node {number} of {network.nodes}")
             rates = LinkRates(
                 *(_rate([place], network, seconds, what) for what in (_send, _receive))
             )
             nodes.append(NodeFigures(number, _round_trip(place), rates))
-        tell("all nodes together")
+        notify("all nodes together")
         together = LinkRates(*(_rate(places, network, seconds, what) for what in (_send, _receive)))
     return LinkFigures(nodes, together)
 

@@ -104,9 +104,9 @@ def _sentences(
     gridrpc's server."""
     found = []
     for kind in kinds:
-        if told := policies_compared(ours, kind):
+        if text := policies_compared(ours, kind):
             at_step = "at the scaled step, " if kind == "scaled" else ""
-            found.append(sentence(f"{at_step}{told}"))
+            found.append(sentence(f"{at_step}{text}"))
     for kind in kinds:
         verdicts = Counter(one.holds for one in findings(ours, kind))
         found.append(
@@ -128,8 +128,8 @@ def _calls_text(cases: Sequence[ClientsCase]) -> str:
         "lost": all_cases.ended("lost"),
     }
     bad = [f"{count:,} {what}" for what, count in endings.items() if count]
-    told = ", ".join(bad) if bad else "all were answered, and none was lost"
-    return f"{counted(len(all_cases.calls), 'call')} in {counted(len(cases), 'case')}: {told}."
+    text = ", ".join(bad) if bad else "all were answered, and none was lost"
+    return f"{counted(len(all_cases.calls), 'call')} in {counted(len(cases), 'case')}: {text}."
 
 
 def _soak(case: ClientsCase, growth: Interval) -> str:
@@ -224,11 +224,11 @@ _TERMS = [
 
 
 def _tables(cells: Sequence[ClientsCell]) -> Iterator[TableBlock]:
-    for kind, told in _STEPS.items():
+    for kind, text in _STEPS.items():
         for policy, name in POLICIES.items():
             own = [cell for cell in cells if cell.key[:2] == (kind, policy)]
             if own:
-                title = f"{name[0].upper()}{name[1:]}{told}"
+                title = f"{name[0].upper()}{name[1:]}{text}"
                 yield TableBlock(title, _cases_table(own), media=EVERYWHERE)
                 yield TableBlock(
                     f"{title}: beside the paper",
@@ -326,12 +326,12 @@ def _choice(label: str, charts: Sequence[tuple[str, Chart]]) -> list[ChartChoice
 def _curves(cells: Sequence[ClientsCell]) -> list[tuple[str, Chart]]:
     """Performance of a client over the number of clients, for each step and order."""
     found = []
-    for kind, told in _STEPS.items():
+    for kind, text in _STEPS.items():
         for n in sorted({cell.key[2] for cell in cells if cell.key[0] == kind}):
             own = [cell for cell in cells if (cell.key[0], cell.key[2]) == (kind, n)]
             curve = _curve(own, kind, n)
             if curve is not None and curve.drawn:
-                found.append((f"n = {n:,}{told}", curve.chart()))
+                found.append((f"n = {n:,}{text}", curve.chart()))
     return found
 
 

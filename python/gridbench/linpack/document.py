@@ -61,13 +61,13 @@ def headline(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]
     """For each client, from which size on servers are faster."""
     if not answer.series:
         return ["Nothing was measured yet."]
-    told = [line for client in answer.clients if (line := _overtaken(answer, client))]
-    if not told:
+    reported = [line for client in answer.clients if (line := _overtaken(answer, client))]
+    if not reported:
         return ["Too few sizes were measured to say from which on a server is faster."]
     if all(case.counts for one in answer.series for case in one.cases):
-        return told
+        return reported
     done = [one for one in records if one.status == "done"]
-    return marked(told, busy_in(sum(map(disturbed, done)), len(done), "case"))
+    return marked(reported, busy_in(sum(map(disturbed, done)), len(done), "case"))
 
 
 def _overtaken(answer: LinpackAnswer, client: str) -> str:
@@ -106,15 +106,15 @@ def _size(n: float) -> str:
 def notices(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
     """Limits of the answer."""
     done = [one for one in records if one.status == "done"]
-    told = []
+    reported = []
     if busy := disturbed_count(sum(map(disturbed, done)), len(done), "cases"):
-        told.append(sentence(busy))
+        reported.append(sentence(busy))
     if "tcp" in answer.paths:
-        told.append(
+        reported.append(
             "Servers encrypt all TCP connections. Over tcp, the client calls an agent of its own on"
             " this machine instead, without encryption."
         )
-    told += [
+    reported += [
         f"Slowed clients were limited {_LIMITS[limit]}."
         for limit in dict.fromkeys(one.limit for one in answer.series)
         if limit
@@ -123,7 +123,7 @@ def notices(answer: LinpackAnswer, records: Sequence[LinpackCase]) -> list[str]:
         f"{one.describe()}: {one.status}: {one.why}." for one in records if one.status != "done"
     ]
     more = [f"{len(left) - _NAMED} more were not measured."] if len(left) > _NAMED else []
-    return [*told, *left[:_NAMED], *more]
+    return [*reported, *left[:_NAMED], *more]
 
 
 # ---- Tables

@@ -159,8 +159,8 @@ def policies_compared(cases: Sequence[ClientsCase], steps: StepKind) -> str:
     if not known:
         return ""
     (where, first), *others = known.items()
-    told = f"calls that get all cores in turn are {first} as fast as calls that get one core each"
-    return ", and ".join([f"{told} {where}", *(f"{ratio} {place}" for place, ratio in others)])
+    text = f"calls that get all cores in turn are {first} as fast as calls that get one core each"
+    return ", and ".join([f"{text} {where}", *(f"{ratio} {place}" for place, ratio in others)])
 
 
 @dataclass(frozen=True, slots=True)

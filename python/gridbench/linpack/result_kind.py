@@ -184,8 +184,10 @@ def _answered(found: _Clients) -> Seen:
         for one, call in _calls(found.cases)
         if call.ending != "ok"
     ]
-    kept = f"{counted(sum(len(one.calls) for one in found.cases), 'call')} returned a right result"
-    return broken_by(bad, "calls were not answered", kept)
+    stored = (
+        f"{counted(sum(len(one.calls) for one in found.cases), 'call')} returned a right result"
+    )
+    return broken_by(bad, "calls were not answered", stored)
 
 
 def _in_order(found: _Clients) -> Seen:

@@ -151,11 +151,11 @@ def _services(table: Mapping[int, Process]) -> set[int]:
 
 
 def _young_ancestors(
-    table: Mapping[int, Process], kept: Iterable[int], young: set[int]
+    table: Mapping[int, Process], stored: Iterable[int], young: set[int]
 ) -> set[int]:
     """Ancestors that are no older than this process."""
     found = set()
-    for pid in kept:
+    for pid in stored:
         parent = table[pid].parent
         while parent in young and parent not in found:
             found.add(parent)

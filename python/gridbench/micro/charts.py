@@ -227,10 +227,10 @@ def against_limits(results: Results) -> Chart:
         if ratio.to_limit:
             good = ratio.to_limit if made.better == "more" else 1 / ratio.to_limit
             name = label(ratio.limit or first_limit(made))
-            told = f"{times(ratio.to_limit)} {name}"
+            text = f"{times(ratio.to_limit)} {name}"
             row = against_limit(made, engine), label(first_limit(made))
             title = titled(made.title)
-            points.append(RatioPoint(title, engine, good, (None, None), "proven", told, row))
+            points.append(RatioPoint(title, engine, good, (None, None), "proven", text, row))
     return _comparison(points, "limit", "the machine's limit", _LIMIT)
 
 

@@ -63,8 +63,8 @@ def _complete(found: MicroEvidence) -> Seen:
     extent = found.results.extent
     if extent is None:
         return "not known", "the results do not say how much was planned"
-    told = f"{extent.points:,} of {counted(extent.planned, 'planned point')} are there"
-    return ("kept" if extent.points >= extent.planned else "broken"), told
+    reported = f"{extent.points:,} of {counted(extent.planned, 'planned point')} are there"
+    return ("kept" if extent.points >= extent.planned else "broken"), reported
 
 
 def _no_failure_is_hidden(found: MicroEvidence) -> Seen:
@@ -83,8 +83,10 @@ def _no_failure_is_hidden(found: MicroEvidence) -> Seen:
         if series.status == "failed" and not engine.endswith(AGAIN)
     ]
     hidden = [f"{engine} in {name}" for name, engine in failed if _ok(shown.get((name, engine)))]
-    told = f"{counted(len(failed), 'value')} failed, and the figures say so" if failed else ""
-    return broken_by(hidden, "the figures do not tell that rounds failed", told or "none failed")
+    reported = f"{counted(len(failed), 'value')} failed, and the figures say so" if failed else ""
+    return broken_by(
+        hidden, "the figures do not tell that rounds failed", reported or "none failed"
+    )
 
 
 def _ok(status: str | None) -> bool:
@@ -104,19 +106,19 @@ def _figures(found: MicroEvidence) -> Seen:
         for figure in found.results.figures
         if _essence(figure) and _essence(figure) != _essence(again.get(figure.id))
     ]
-    told = f"values and claims, worked out again from {counted(len(found.kept[1]), 'point')}"
-    return broken_by(differ, f"other values or claims follow from {FORM.file}", told)
+    reported = f"values and claims, worked out again from {counted(len(found.kept[1]), 'point')}"
+    return broken_by(differ, f"other values or claims follow from {FORM.file}", reported)
 
 
 def _off(entry: FigureEntry) -> bool:
     """Whether what an entry says does not follow from its values."""
     # Older files do not say which of the values were disturbed.
-    told = bool(entry.undisturbed)
+    reported = bool(entry.undisturbed)
     return (
         not entry.values
         or entry.median != statistics.median(entry.values)
         or entry.runs != len(entry.values)
-        or (told and entry.disturbed_runs != entry.runs - len(entry.undisturbed))
+        or (reported and entry.disturbed_runs != entry.runs - len(entry.undisturbed))
     )
 
 
@@ -152,8 +154,10 @@ def _repeated(found: MicroEvidence) -> Seen:
         for figure, engine in dict.fromkeys(rests)
         if sound[figure, engine] < ENOUGH
     ]
-    told = f"{counted(len(set(rests)), 'value')} that claims and targets rest on" if rests else ""
-    return broken_by(few, f"undisturbed less than {ENOUGH} times", told or "nothing is claimed")
+    reported = (
+        f"{counted(len(set(rests)), 'value')} that claims and targets rest on" if rests else ""
+    )
+    return broken_by(few, f"undisturbed less than {ENOUGH} times", reported or "nothing is claimed")
 
 
 def _rests_on(found: MicroEvidence) -> Iterator[tuple[str, str]]:

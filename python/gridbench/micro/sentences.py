@@ -204,8 +204,10 @@ def reason(status: str, why: str) -> str:
 
 def disturbed(results: Results) -> str:
     """How many values come from runs that other programs disturbed; empty if none does."""
-    told = _disturbed_values(results)
-    return sentence(f"{told}; medians that rest on any of these have a star") if told else ""
+    reported = _disturbed_values(results)
+    return (
+        sentence(f"{reported}; medians that rest on any of these have a star") if reported else ""
+    )
 
 
 def _disturbed_values(results: Results) -> str:

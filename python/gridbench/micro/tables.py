@@ -257,11 +257,11 @@ def matrix(figures: tuple[MicroFigure, ...]) -> tuple[Table, Footnotes]:
         rows.append([f"limit: {label(name)}", *cells])
         styles.append("uncounted")
     own = [name for name in engines if ours(name)]
-    for title, others, told in (
+    for title, others, reported in (
         ("best peer", [figure.best_peer or "" for figure in figures], against_peer),
         ("limit", [first_limit(figure) for figure in figures], against_limit),
     ):
-        compared = [[name, *(told(figure, name) for figure in figures)] for name in own]
+        compared = [[name, *(reported(figure, name) for figure in figures)] for name in own]
         known = [row for row in compared if any(cell != NOTHING for cell in row[1:])]
         if known:
             rows.append([f"{title}:", *(label(name) or NOTHING for name in others)])

@@ -48,8 +48,8 @@ def against_peer(figure: MicroFigure, engine: str) -> str:
     if claim == "no difference":
         return claim
     better, worse = _words(figure)
-    told = f"{times(_above_one(ratio.to_peer))} {better if claim == 'faster' else worse}"
-    return told if ratio.claim == claim else f"{told}, {PROVISIONAL.lower()}"
+    summary_text = f"{times(_above_one(ratio.to_peer))} {better if claim == 'faster' else worse}"
+    return summary_text if ratio.claim == claim else f"{summary_text}, {PROVISIONAL.lower()}"
 
 
 def indicated(figure: MicroFigure, engine: str) -> Claim:

@@ -38,15 +38,19 @@ def term_value(value: float, unit: str) -> str:
 
 
 def _document(
-    told: str, sentences: Sequence[str], terms: Table, errors: TableBlock, notices: Sequence[str]
+    reported: str,
+    sentences: Sequence[str],
+    terms: Table,
+    errors: TableBlock,
+    notices: Sequence[str],
 ) -> Document:
     return Document(
         kind="gridbench model",
         title="gridbench model",
-        heading=told,
+        heading=reported,
         sentences=sentences,
         notices=notices,
-        summary=[TableBlock(told, terms, media=EVERYWHERE), errors],
+        summary=[TableBlock(reported, terms, media=EVERYWHERE), errors],
     )
 
 

@@ -239,10 +239,12 @@ class Curve:
         return own or SERIES[self._index(line) % len(SERIES)]
 
     def _hover(self, name: str, point: Point) -> list[str]:
-        told = [name] if name else []
-        told.append(f"{self.x_title} {point.place.text}: {amount(point.value.value, self.unit)}")
-        told += [self._range(point)] if self._range(point) else []
-        return told if point.counts else [*told, "does not count"]
+        reported = [name] if name else []
+        reported.append(
+            f"{self.x_title} {point.place.text}: {amount(point.value.value, self.unit)}"
+        )
+        reported += [self._range(point)] if self._range(point) else []
+        return reported if point.counts else [*reported, "does not count"]
 
     def _range(self, point: Point) -> str:
         low, high = point.value.low, point.value.high

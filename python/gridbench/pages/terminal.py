@@ -45,7 +45,7 @@ def print_document(console: Console, document: Document) -> None:
 def _table(made: Table, width: int, title: str, *, notes: bool) -> rich.table.Table:
     """The columns that there is room for. Numbers stay whole, with their units; if even that is
     too much, cells are folded and lose nothing."""
-    kept = [n for n, name in enumerate(made.head) if width >= made.from_width.get(name, 0)]
+    stored = [n for n, name in enumerate(made.head) if width >= made.from_width.get(name, 0)]
     rows = [
         (style, [_text(cell, note=notes) for cell in (first, *cells)])
         for style, first, cells in made.lines()
@@ -53,22 +53,22 @@ def _table(made: Table, width: int, title: str, *, notes: bool) -> rich.table.Ta
     heads = [printable(name) for name in made.head]
     longest = {
         n: max((len(line) for _, texts in rows for line in texts[n].plain.splitlines()), default=0)
-        for n in kept
+        for n in stored
     }
-    words = [n for n in kept if n == 0 or made.head[n] in made.words]
-    least = {n: max(map(len, [*heads[n].split(), "x" * longest[n]])) for n in kept}
+    words = [n for n in stored if n == 0 or made.head[n] in made.words]
+    least = {n: max(map(len, [*heads[n].split(), "x" * longest[n]])) for n in stored}
     least |= {n: min(_WORD, least[n]) for n in words}
-    room = width - 3 * len(kept)
-    tight = sum(max(longest[n], len(heads[n])) for n in kept) > room >= sum(least.values())
+    room = width - 3 * len(stored)
+    tight = sum(max(longest[n], len(heads[n])) for n in stored) > room >= sum(least.values())
     table = new_table(title)
-    for n in kept:
+    for n in stored:
         if n in words:
             table.add_column(heads[n], overflow="fold", min_width=least[n] if tight else None)
         else:
             head = heads[n].replace(" ", "\n") if tight else heads[n]
             table.add_column(head, overflow="fold", justify="right", no_wrap=tight)
     for style, texts in rows:
-        table.add_row(*(texts[number] for number in kept), style=_ROW_STYLES.get(style, "dim"))
+        table.add_row(*(texts[number] for number in stored), style=_ROW_STYLES.get(style, "dim"))
     return table
 
 

@@ -237,12 +237,12 @@ def _stale_sentences(costs: Sequence[StaleCost], settings: Sequence[PolicySettin
         most = max(own, key=lambda one: one.cost.value)
         least = min(own, key=lambda one: one.cost.value)
         where, sure = _named(most.setting, settings), _range(most.cost)
-        told = f"Stale loads cost {policy} at most {times(most.cost.value)} the time"
-        told += f" (95 %: {sure}; {where})"
+        reported = f"Stale loads cost {policy} at most {times(most.cost.value)} the time"
+        reported += f" (95 %: {sure}; {where})"
         if len(own) > 1:
             where = _named(least.setting, settings)
-            told += f", and at least {times(least.cost.value)} ({where})"
-        found.append(f"{told}.")
+            reported += f", and at least {times(least.cost.value)} ({where})"
+        found.append(f"{reported}.")
     return found
 
 
@@ -358,10 +358,12 @@ def _cases_table(settings: Sequence[PolicySetting]) -> Table:
 
 def _server_tables(header: Header, settings: Sequence[PolicySetting]) -> Iterator[TableBlock]:
     """Utilisation and share of the calls of each server, where there are not too many."""
-    told = [dict(re.findall(r"(\w+)=(\S+)", text)) for text in header.options.get("servers", ())]
+    reported = [
+        dict(re.findall(r"(\w+)=(\S+)", text)) for text in header.options.get("servers", ())
+    ]
     names = [
         one.get("name", "") if "count" not in one else f"{one['name']}-{number + 1}"
-        for one in told
+        for one in reported
         for number in range(int(one.get("count", 1)))
     ]
     for setting in settings:

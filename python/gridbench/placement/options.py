@@ -155,7 +155,7 @@ class PlacementParameters:
         ListOf(Choice[WorkloadKind]({name: name for name in WORKLOADS})),
         metavar="LIST",
         help="When clients call: "
-        + "; ".join(f"`{name}`, {told}" for name, told in WORKLOADS.items())
+        + "; ".join(f"`{name}`, {reported}" for name, reported in WORKLOADS.items())
         + ".",
         default_text="poisson,bursts,steps,batch; with a file its own",
     )

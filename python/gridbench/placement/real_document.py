@@ -194,8 +194,8 @@ def _sentences(policies: Sequence[RealPolicyRuns]) -> list[str]:
         )
     others = [one for one in policies if one.policy not in (BEST, "least-time") and one.by_best]
     if others:
-        told = (f"{one.policy} {times(one.by_best.value)}" for one in others if one.by_best)
-        found.append(f"The other policies: {', '.join(told)}.")
+        reported = (f"{one.policy} {times(one.by_best.value)}" for one in others if one.by_best)
+        found.append(f"The other policies: {', '.join(reported)}.")
     worst = max(policies, key=lambda one: abs(one.error))
     met = "within" if abs(worst.error) <= WITHIN_SIMULATED else "above"
     found.append(

@@ -53,17 +53,17 @@ def main(descriptor: str, module: str, *arguments: str) -> None:
 def _copy() -> int:
     """Fork; 0 in the copy. Its parent ends at once: so it is given to who adopts this process's
     orphans, has been when this returns, and can be waited for there like any child."""
-    told, tells = os.pipe()
+    reported, tells = os.pipe()
     if between := os.fork():
         os.close(tells)
         os.waitpid(between, 0)
-        pid = int.from_bytes(os.read(told, PID), _ORDER)
-        os.close(told)
+        pid = int.from_bytes(os.read(reported, PID), _ORDER)
+        os.close(reported)
         return pid
     if pid := os.fork():
         os.write(tells, pid.to_bytes(PID, _ORDER))
         os._exit(0)
-    os.close(told)
+    os.close(reported)
     os.close(tells)
     return 0
 

@@ -170,8 +170,8 @@ def _blocks(table: RecomputedTable | PredictedTable) -> Iterator[Block]:
         yield TableBlock("", parameter_table(table), media=EVERYWHERE)
     else:
         yield TableBlock("", figure_table(table), media=EVERYWHERE)
-    if told := notes(table):
-        yield Bullets(told, media=EVERYWHERE)
+    if reported := notes(table):
+        yield Bullets(reported, media=EVERYWHERE)
 
 
 def figure_table(table: RecomputedTable) -> Table:

@@ -55,10 +55,10 @@ def headline(recommendations: Sequence[Recommendation]) -> str:
         if one.provisional:
             return provisional(text, "the machine was busy")
         return f"{text}." if one.engine else f"{text[0].upper()}{text[1:]}."
-    told = [
+    reported = [
         f"{'provisionally ' if one.provisional else ''}{text} on {one.host}" for one, text in parts
     ]
-    return f"{'; '.join(told)}."
+    return f"{'; '.join(reported)}."
 
 
 def sentences(one: Recommendation) -> list[tuple[str, str]]:
@@ -76,14 +76,14 @@ def sentences(one: Recommendation) -> list[tuple[str, str]]:
 
 def document_of(recommendations: Sequence[Recommendation]) -> Document:
     """The recommendation, with a section for each machine."""
-    told = headline(recommendations)
+    reported = headline(recommendations)
     hosts = [one.host for one in recommendations]
     return Document(
         kind="gridbench recommend",
-        title=told,
+        title=reported,
         heading="Recommendation",
         subheading=f"{', '.join(hosts)} · from {counted(_folders(recommendations), 'folder')}",
-        sentences=[told],
+        sentences=[reported],
         sections=[
             Section(f"machine-{number}", _machine(one), _blocks(number, one), one.host)
             for number, one in enumerate(recommendations, 1)

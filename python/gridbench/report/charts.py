@@ -214,17 +214,17 @@ def overhead_chart(studies: Sequence[Study]) -> Chart:
         for kind, of in (("handling", study.handling), ("round trip", study.round_trip)):
             values, share = of.curve(_CURVE_POINTS // 2)
             # A logarithmic axis has no place for 0 and less.
-            kept = values > 0
-            hidden = hidden or not kept.all()
-            if not kept.any():
+            stored = values > 0
+            hidden = hidden or not stored.all()
+            if not stored.any():
                 continue
             handling = kind == "handling"
             traces.append(
                 {
                     "name": f"{study.run.name}: {kind}" if len(studies) > 1 else kind,
-                    "x": _numbers(values[kept], 9),
-                    "y": _numbers(share[kept] * 100, 4),
-                    "mode": "lines" if kept.sum() > 1 else "markers",
+                    "x": _numbers(values[stored], 9),
+                    "y": _numbers(share[stored] * 100, 4),
+                    "mode": "lines" if stored.sum() > 1 else "markers",
                     "line": {
                         "shape": "hv",
                         "width": 2.2 if handling else 1.6,

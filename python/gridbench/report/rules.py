@@ -98,8 +98,8 @@ def _repeated(cases: Sequence[ReportCase]) -> Seen:
 
 def _complete(case: ReportCase) -> Seen:
     done, status = case.summary.ok, case.record.get("status")
-    told = f"{done:,} of {case.tasks:,} tasks came back well, status {status}"
-    return ("kept" if done == case.tasks and status == "complete" else "broken"), told
+    summary_text = f"{done:,} of {case.tasks:,} tasks came back well, status {status}"
+    return ("kept" if done == case.tasks and status == "complete" else "broken"), summary_text
 
 
 def _data(case: ReportCase) -> Seen:
@@ -107,8 +107,8 @@ def _data(case: ReportCase) -> Seen:
     if not check.get("wanted"):
         return "broken", "no checksum pass: it was left out by --no-check"
     tasks, wrong = check.get("tasks", 0), check.get("wrong", 0)
-    told = f"{tasks:,} tasks were checked, {wrong:,} were wrong"
-    return ("kept" if tasks == case.tasks and wrong == 0 else "broken"), told
+    summary_text = f"{tasks:,} tasks were checked, {wrong:,} were wrong"
+    return ("kept" if tasks == case.tasks and wrong == 0 else "broken"), summary_text
 
 
 def _same_again(case: ReportCase) -> Seen:
@@ -126,8 +126,8 @@ def _log(case: ReportCase) -> Seen:
     except (OSError, UnicodeDecodeError) as error:
         return "broken", f"{LOG} cannot be read: {error}"
     rows = sum(bool(line.strip()) and not line.startswith("#") for line in lines)
-    told = f"{LOG} has {rows:,} tasks, and the timeline {case.summary.ok:,}"
-    return ("kept" if rows == case.summary.ok else "broken"), told
+    summary_text = f"{LOG} has {rows:,} tasks, and the timeline {case.summary.ok:,}"
+    return ("kept" if rows == case.summary.ok else "broken"), summary_text
 
 
 def _order(case: ReportCase) -> Seen:
@@ -142,10 +142,10 @@ def _order(case: ReportCase) -> Seen:
 
 def _times(case: ReportCase) -> Seen:
     done = case.table.filter(pa.array(succeeded(case.table)))
-    asked, took = seconds(done, "sleep"), seconds(done, "slept")
-    if not np.isfinite(asked).any():
+    requested, took = seconds(done, "sleep"), seconds(done, "slept")
+    if not np.isfinite(requested).any():
         return "kept", "tasks take the time that a user's function takes"
-    return _count(took < asked - _EXACT, "took less than their time")
+    return _count(took < requested - _EXACT, "took less than their time")
 
 
 def _one_at_a_time(case: ReportCase) -> Seen:
@@ -167,10 +167,13 @@ def _quiet(case: ReportCase) -> Seen:
     load = case.record.get("load")
     if not isinstance(load, dict):
         return "not known", "the record does not say what other programs did"
-    judgement, told = load.get("judgement"), str(load.get("told") or "nothing else was at work")
+    judgement, summary_text = (
+        load.get("judgement"),
+        str(load.get("told") or "nothing else was at work"),
+    )
     if judgement == "undisturbed":
-        return "kept", told
-    return ("broken" if judgement == "disturbed" else "not known"), told
+        return "kept", summary_text
+    return ("broken" if judgement == "disturbed" else "not known"), summary_text
 
 
 def _harness(case: ReportCase) -> Seen:
@@ -181,8 +184,10 @@ def _harness(case: ReportCase) -> Seen:
     if cost <= 0:
         return "kept", "the run cost nothing beside its tasks"
     share = each * case.tasks / cost
-    told = f"{percent(share)} of what the run cost beside its tasks, {duration(each)} for each"
-    return ("kept" if share <= MOST_HARNESS else "broken"), told
+    summary_text = (
+        f"{percent(share)} of what the run cost beside its tasks, {duration(each)} for each"
+    )
+    return ("kept" if share <= MOST_HARNESS else "broken"), summary_text
 
 
 def _recorded(case: ReportCase) -> Seen:

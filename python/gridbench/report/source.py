@@ -202,16 +202,16 @@ def host_rows(record: dict[str, Any], table: pa.Table) -> list[HostRow]:
     seen = sorted(name for name in number if name and name not in known and tasks[number[name]])
     rows = []
     for name in [*known, *seen]:
-        at, told = number[name], known.get(name, {})
-        workers = told.get("workers")
+        at, reported = number[name], known.get(name, {})
+        workers = reported.get("workers")
         rows.append(
             HostRow(
                 name=name,
-                server=str(told.get("server") or ""),
+                server=str(reported.get("server") or ""),
                 workers=workers if isinstance(workers, int) else None,
                 used=int(used[at]),
                 tasks=int(tasks[at]),
-                transport=str(told.get("transport") or ""),
+                transport=str(reported.get("transport") or ""),
                 clock_error=float(largest[at]) if np.isfinite(largest[at]) else float("nan"),
             )
         )

@@ -55,7 +55,7 @@ def _events(run: Run) -> Iterator[dict[str, Any]]:
 def _task(row: dict[str, Any], process: int, thread: int) -> Iterator[dict[str, Any]]:
     """Its computing on the worker, and around it its whole time in the client's hand."""
     name = f"task {row['tid']}"
-    told = {key: row[key] for key in ("bytes_in", "bytes_shared", "bytes_out", "status")}
+    reported = {key: row[key] for key in ("bytes_in", "bytes_shared", "bytes_out", "status")}
     if _known(row, "calc_in", "calc_out") and thread > 0:
         yield {
             "name": name,
@@ -65,12 +65,12 @@ def _task(row: dict[str, Any], process: int, thread: int) -> Iterator[dict[str, 
             "dur": max(0.0, row["calc_out"] - row["calc_in"]) * _MICROSECONDS,
             "pid": process,
             "tid": thread,
-            "args": told,
+            "args": reported,
         }
     if _known(row, "submit", "retrieve"):
         # Tasks overlap in the client, so each is an event of its own kind there.
         common = {"name": name, "cat": "task", "id": row["tid"], "pid": _CLIENT, "tid": 0}
-        yield {**common, "ph": "b", "ts": row["submit"] * _MICROSECONDS, "args": told}
+        yield {**common, "ph": "b", "ts": row["submit"] * _MICROSECONDS, "args": reported}
         yield {**common, "ph": "e", "ts": row["retrieve"] * _MICROSECONDS}
 
 

@@ -252,13 +252,13 @@ class LocalClient(Client):
         status = self.status
         self._engine.patience = plan.start_timeout
         self._engine.prepare(plan.workers)
-        asked = time.monotonic()
+        requested = time.monotonic()
         self._engine.start(plan.workers)
         if plan.warm:
             status.doing = "waiting until all workers have answered"
             self._engine.wait_ready()
-            status.ready_seconds = time.monotonic() - asked
-        status.start = time.monotonic() if plan.warm else asked
+            status.ready_seconds = time.monotonic() - requested
+        status.start = time.monotonic() if plan.warm else requested
         status.doing = "giving it the shared data"
         before = time.monotonic()
         self._shared = self._engine.share(shared)

@@ -76,11 +76,11 @@ def _beside(totals: Totals, first: str, others: Sequence[str]) -> Iterator[str]:
     if others:
         least = statistics.median(totals[first])
         taken = [statistics.median(totals[name]) for name in others]
-        told = [
+        reported = [
             f"{name} {duration(one)} ({plain(one / least)} times)"
             for name, one in zip(others, taken, strict=True)
         ]
-        yield f"Behind them: {', '.join(told)}."
+        yield f"Behind them: {', '.join(reported)}."
 
 
 def _claimed(first: str, fast: Sequence[float], second: str, slow: Sequence[float]) -> str:
@@ -88,21 +88,21 @@ def _claimed(first: str, fast: Sequence[float], second: str, slow: Sequence[floa
     if min(len(fast), len(slow)) < ENOUGH:
         return ""
     quick, behind = statistics.median(fast), statistics.median(slow)
-    told = (
+    reported = (
         f"{duration(quick)} against {duration(behind)} of {second}, {plain(behind / quick)} times"
     )
     decision = decided(fast, slow)
     won = decision == "first" or ((len(fast) < FEWEST or len(slow) < FEWEST) and apart(fast, slow))
     if won and max(fast) < min(slow):
         return (
-            f"{first} won, {told} in the medians; its slowest run of {len(fast)} was faster than"
-            f" the fastest of {len(slow)}."
+            f"{first} won, {reported} in the medians; its slowest run of {len(fast)} was faster"
+            f" than the fastest of {len(slow)}."
         )
     bounds = ratio_bounds(slow, fast)
     if decision == "first" and bounds is not None:
         return (
-            f"{first} won, {told} in the medians of {len(fast)} and {len(slow)} runs; the ratio is"
-            f" above {plain(bounds[0])} with 95 % confidence."
+            f"{first} won, {reported} in the medians of {len(fast)} and {len(slow)} runs; the ratio"
+            f" is above {plain(bounds[0])} with 95 % confidence."
         )
     if decision == "alike":
         return (

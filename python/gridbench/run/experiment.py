@@ -249,8 +249,8 @@ def _still_running(
 
 
 def _so_far(engines: Sequence[str], records: Sequence[EngineRun]) -> str:
-    told = []
+    reported = []
     for engine in engines:
         totals = counting(records, engine)
-        told.append(f"{engine} {spread(totals) if totals else 'has no run that counts'}")
-    return f"{', '.join(told)} so far"
+        reported.append(f"{engine} {spread(totals) if totals else 'has no run that counts'}")
+    return f"{', '.join(reported)} so far"

@@ -95,28 +95,28 @@ def _first(cells: Sequence[ScenarioCell]) -> list[str]:
     largest = at_most[max(at_most)]
     added = shared_transfer(largest, cells) if max(at_most) else None
     if added is not None:
-        told = f"{compact_size(max(at_most))} of shared data on {most:,} cores"
+        text = f"{compact_size(max(at_most))} of shared data on {most:,} cores"
         if added.low > 0:
             rate = bit_rate(most * max(at_most) * MEGABIT / added.value * 1e6)
-            found.append(f"{told} added {duration(added.value)}: {rate} to all cores together.")
+            found.append(f"{text} added {duration(added.value)}: {rate} to all cores together.")
         else:
-            found.append(f"{told} added nothing measurable.")
+            found.append(f"{text} added nothing measurable.")
     return found + _jumps(at_most, f"shared data on {most:,} cores")
 
 
 def _start_up(starts: Mapping[int, Interval]) -> str:
     fewest, most = min(starts), max(starts)
-    told = (
+    text = (
         f"Without data, the last of {most:,} cores began to compute after"
         f" {duration(starts[most].value)}"
     )
     if fewest == most:
-        return f"{told}."
-    told += f"; with {counted(fewest, 'core')} it was {duration(starts[fewest].value)}"
+        return f"{text}."
+    text += f"; with {counted(fewest, 'core')} it was {duration(starts[fewest].value)}"
     if len(starts) < 3:
-        return f"{told}."
+        return f"{text}."
     cores = sorted(starts)
-    return f"{told}. {_line(cores, [starts[n].value for n in cores], 'core')}"
+    return f"{text}. {_line(cores, [starts[n].value for n in cores], 'core')}"
 
 
 def _line(numbers: Sequence[int], seconds: Sequence[float], noun: str) -> str:

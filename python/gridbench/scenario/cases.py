@@ -242,27 +242,27 @@ class TransferRates:
 
     def note(self) -> str:
         """What a reader has to know about the rates, once all are computed."""
-        told = (
+        text = (
             f"No rate is shown where data added less than {percent(_CLEAR, 0)} to the time without"
             " data, or less than the scatter of both, as that may be chance. "
         )
         linked = any(cell.one.link_rate for cell in self.cells)
         if linked:
-            told += "The dashed line is the rate of the client's link."
+            text += "The dashed line is the rate of the client's link."
         elif any(cell.one.transport == "links" or cell.one.engine == "log" for cell in self.cells):
-            told += "Of two hops of a network, the slower one shows."
+            text += "Of two hops of a network, the slower one shows."
         else:
-            told += (
+            text += (
                 "On one host, data are copied in memory or shared: this is not the rate of a"
                 " network."
             )
         if self.refused:
             limit = "the client's link" if linked else "memory"
-            told += (
+            text += (
                 f" Left out, as {limit} is not so fast, so that data must have travelled before the"
                 f" time that it was divided by: {'; '.join(self.refused)}."
             )
-        return told
+        return text
 
     def _pair(self, cell: ScenarioCell) -> tuple[ScenarioCell, ScenarioCell | None]:
         """A case, and the same without data."""

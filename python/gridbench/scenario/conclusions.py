@@ -219,10 +219,10 @@ def _own_part(groups: Sequence[Sequence[CaseResult]]) -> list[str]:
             found.setdefault(duration(median(own)), []).extend(engines_of(group))
     if not found:
         return []
-    told = [f"{time} beside {', '.join(names)}" for time, names in found.items()]
+    text = [f"{time} beside {', '.join(names)}" for time, names in found.items()]
     return [
         "The benchmark's own part of each task, with an engine that does nothing, was"
-        f" {' and '.join(told if len(found) > 1 else found)} in the median."
+        f" {' and '.join(text if len(found) > 1 else found)} in the median."
     ]
 
 

@@ -420,8 +420,8 @@ def _judged(outcome: CaseOutcome, item: ScenarioItem) -> tuple[Status, str]:
     """Status and reason of a case that was run."""
     answer = outcome.answer
     if outcome.ended_for:
-        told = f"; {answer.returned:,} of {item.case.tasks:,} tasks had come back"
-        return "skipped", outcome.ended_for + told
+        text = f"; {answer.returned:,} of {item.case.tasks:,} tasks had come back"
+        return "skipped", outcome.ended_for + text
     if answer.status == "interrupted":
         return "failed", "the run was interrupted"
     return answer.status, answer.reason

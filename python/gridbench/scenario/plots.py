@@ -290,12 +290,12 @@ def _by_block(
             " second task is the base where the first worker started long before the others; the"
             " smallest step of submit times shows what was submitted."
         )
-    told = f"{as_given(most, '')} tasks on each core. " if most > 1 else ""
+    summary_text = f"{as_given(most, '')} tasks on each core. " if most > 1 else ""
     return [
         axis.curve(
             f"{way.what}-overhead-{mark}",
             f"Total time beside the tasks{suffix}",
-            told + _BESIDE,
+            summary_text + _BESIDE,
             ("total less ideal", "s"),
             lines(str, ScenarioCell.overhead),
         ),

@@ -107,9 +107,9 @@ def _duration(seconds: float | None) -> str | None:
 def _none(scenario: int, cells: Sequence[ScenarioCell]) -> str:
     if not any(cell.counts for cell in cells):
         return "No case counts, so that there is nothing to compare."
-    told = f"The published runs were on {_CORES} cores, and no case here is like one of them."
+    text = f"The published runs were on {_CORES} cores, and no case here is like one of them."
     cold = all(cell.one.start == "cold" for cell in cells)
-    return f"{told} {_COLD}" if cold and scenario in _WITHOUT_START_UP else told
+    return f"{text} {_COLD}" if cold and scenario in _WITHOUT_START_UP else text
 
 
 def _first(cells: Sequence[ScenarioCell]) -> Iterable[PublishedComparison]:

@@ -101,7 +101,9 @@ def to_record(source: Path) -> dict[str, Any]:
     found = {folder: read_results(folder)[1] for folder in folders_of_results(source)}
     answers = {folder: verdict(cells_of(results)) for folder, results in found.items()}
     return {
-        "answers": [{"folder": own, **answer_record(told)} for own, told in answers.items()],
+        "answers": [
+            {"folder": own, **answer_record(reported)} for own, reported in answers.items()
+        ],
         "cases": [asdict(one) for results in found.values() for one in results],
     }
 

@@ -130,8 +130,8 @@ def _answer(child: Child, look: Callable[[], object]) -> CaseAnswer:
         return from_record(CaseAnswer, child.receive(math.inf, look))
     except (Ended, RecordError):
         how = f"its process {child.ending()}"
-        told = "; ".join(child.last_lines(_TAIL))
-        return CaseAnswer(status="failed", reason=f"{how}: {told}" if told else how)
+        text = "; ".join(child.last_lines(_TAIL))
+        return CaseAnswer(status="failed", reason=f"{how}: {text}" if text else how)
 
 
 class _Watch:

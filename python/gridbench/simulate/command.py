@@ -169,11 +169,11 @@ def _single(request: SimulationParameters, chosen: System, progress: Progress) -
     progress.begin(heading(work), work.tasks)
     done = simulate(work, chosen, start_up=request.start_up, watch=progress.watch)
     table = table_of(done)
-    told = account(done, table, progress.watch)
+    reported = account(done, table, progress.watch)
     if folder is not None:
         write_folder(folder, done, table)
-    print_document(progress.printing.tables(), account_document(told))
-    progress.printing.document(told.to_dict)
+    print_document(progress.printing.tables(), account_document(reported))
+    progress.printing.document(reported.to_dict)
     if folder is not None:
         progress.printing.say(f"results: {folder}")
     return 0

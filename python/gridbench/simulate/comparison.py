@@ -204,7 +204,7 @@ def against_runs(
     folder: Path,
     profile: System | FittedSystems,
     engine: str,
-    tell: Tell,
+    notify: Tell,
     watch: TaskWatch | None = None,
 ) -> SimulationComparison:
     """Each run on an engine in a folder of `gridbench run` or `gridbench scenario`, simulated.
@@ -223,7 +223,7 @@ def against_runs(
         if placed is None:
             left_out.append(f"{name}: there is no model of its place")
             continue
-        tell(name, situation.tasks)
+        notify(name, situation.tasks)
         found = simulate(
             _work(situation),
             placed,
@@ -284,13 +284,13 @@ _Follow = Callable[..., Simulation]
 """Simulates the work of this name with a profile, and its start-up if that is not the profile's."""
 
 
-def against_published(tell: Tell, watch: TaskWatch | None = None) -> list[SimulationComparison]:
+def against_published(notify: Tell, watch: TaskWatch | None = None) -> list[SimulationComparison]:
     """Blocks of up to 400 cores on Symphony, and totals on 100 cores of both systems."""
 
     def follow(
         what: str, work: SimulatedWorkload, profile: System, start_up: float | None = None
     ) -> Simulation:
-        tell(what, work.tasks)
+        notify(what, work.tasks)
         return simulate(work, profile, start_up=start_up, watch=watch)
 
     symphony, ninfg = system("symphony"), system("ninfg")

@@ -171,7 +171,9 @@ class CasePredictions:
     rows: Sequence[CasePrediction]
 
 
-def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) -> CasePredictions:
+def predict(
+    path: Path, requested: Sequence[str], engine: str | None, *, far: bool
+) -> CasePredictions:
     """All combinations of the values that are requested, by each model of the file, or those of
     `engine` alone.
 
@@ -185,7 +187,7 @@ def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) 
         raise InputError(
             f"holds no model of `{engine}`", file=path, remedy=f"give --engine: there are {names}"
         )
-    given = _given(asked, kind.parameters, kind.name)
+    given = _given(requested, kind.parameters, kind.name)
     rows = []
     for model in chosen:
         for case in _cases(model, kind.parameters, given):
@@ -196,11 +198,11 @@ def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) 
 
 
 def _given(
-    asked: Sequence[str], parameters: Sequence[ModelParameter], of: str
+    requested: Sequence[str], parameters: Sequence[ModelParameter], of: str
 ) -> dict[str, Sequence[float]]:
     known = {one.name: one for one in parameters}
     found: dict[str, Sequence[float]] = {}
-    for text in asked:
+    for text in requested:
         name, equals, values = text.partition("=")
         if not equals or name not in known:
             raise InputError(

@@ -170,9 +170,9 @@ def cautions(
     sentences. What tasks ask of the client's link tells that too, in runs that were seen to be
     short of memory, though the model does not know why."""
     found = []
-    asked = _asked_of_link(case, parameters)
-    if asked >= NEAR:
-        how = percent(asked, 0) if math.isfinite(asked) else "all"
+    requested = _asked_of_link(case, parameters)
+    if requested >= NEAR:
+        how = percent(requested, 0) if math.isfinite(requested) else "all"
         found.append(
             f"Tasks ask for {how} of what the client's link gives: where it was"
             f" {percent(SEEN, 0)} and more, managers were seen to throttle, also with memory left,"

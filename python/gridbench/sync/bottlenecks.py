@@ -80,12 +80,12 @@ def frequent_bottlenecks(rounds: Iterable[Round]) -> list[tuple[str, int, str]]:
     """Each bottleneck of these rounds, the number of rounds that have it, and the sentence of the
     first of them; the most frequent first."""
     count: Counter[str] = Counter()
-    told: dict[str, str] = {}
+    text: dict[str, str] = {}
     for one in rounds:
         for what, sentence in {found.what: found.told for found in bottlenecks(one)}.items():
             count[what] += 1
-            told.setdefault(what, sentence)
-    return [(what, times, told[what]) for what, times in count.most_common()]
+            text.setdefault(what, sentence)
+    return [(what, times, text[what]) for what, times in count.most_common()]
 
 
 # ---- Saturated resources
@@ -95,7 +95,7 @@ def _disks(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if not (found := _worst(phase, lambda mean, _: mean.disk_busy, DISK_BUSY)):
         return
     mean = found.mean
-    told = (
+    text = (
         f"The disk {mean.disk}{found.of} was busy for {percent(mean.disk_busy, 0)} of the"
         f" time{_during(phase)}{found.others}, reading {_rate(mean.disk_read)} and writing"
         f" {_rate(mean.disk_written)}, with {digits(mean.disk_queue, 2)} requests in its queue on"
@@ -104,13 +104,13 @@ def _disks(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if mean.disk_queue < DISK_QUEUE:
         yield Bottleneck(
             _what("disk, one request at a time", phase),
-            f"{told} Requests came one after the other, as with fsync after each write: the latency"
+            f"{text} Requests came one after the other, as with fsync after each write: the latency"
             " of the disk limits, not its bandwidth.",
         )
     else:
         yield Bottleneck(
             _what("disk saturated", phase),
-            f"{told} It can do little more, unless it serves many requests at once.",
+            f"{text} It can do little more, unless it serves many requests at once.",
         )
 
 
@@ -148,7 +148,7 @@ def _processors(phase: PhaseCounters) -> Iterator[Bottleneck]:
     if not found:
         return
     machine, cores = found.machine, counted(found.machine.cores, "processor")
-    told = (
+    text = (
         f"The {cores}{found.of} were busy for {percent(machine.busy, 0)} of the"
         f" time{_during(phase)}{found.others}"
     )
@@ -157,10 +157,10 @@ def _processors(phase: PhaseCounters) -> Iterator[Bottleneck]:
         {counted(machine.tasks, "task"): machine.tasks * phase.computed} if machine.tasks else {}
     )
     used = tasks | found.mean.watched
-    told += "".join(f", {digits(much, 2)} by {who}" for who, much in used.items()) + "."
+    text += "".join(f", {digits(much, 2)} by {who}" for who, much in used.items()) + "."
     if sum(used.values()) < MOSTLY * found.mean.processors:
-        told += " Other programs did most of the work, perhaps for these."
-    yield Bottleneck(_what("processors saturated", phase), told)
+        text += " Other programs did most of the work, perhaps for these."
+    yield Bottleneck(_what("processors saturated", phase), text)
 
 
 def _memory(phase: PhaseCounters) -> Iterator[Bottleneck]:
@@ -277,27 +277,27 @@ def _elsewhere(phase: PhaseCounters) -> Iterator[Bottleneck]:
         return
     busiest = max(phase.working, key=lambda machine: machine.busy)
     disk = max(means, key=lambda mean: mean.disk_busy)
-    told = (
+    text = (
         f"No counted resource was saturated{_during(phase)}: processors were busy for"
         f" {percent(busiest.busy, 0)} of the time{_place(' on ', phase, busiest)}"
     )
-    told += f", and the disk {disk.disk} for {percent(disk.disk_busy, 0)}." if disk.disk else "."
+    text += f", and the disk {disk.disk} for {percent(disk.disk_busy, 0)}." if disk.disk else "."
     if phase.computed >= COMPUTING:
         yield Bottleneck(
             _what("processors of the tasks", phase),
-            f"{told} But tasks computed for {percent(phase.computed, 0)} of their time: more"
+            f"{text} But tasks computed for {percent(phase.computed, 0)} of their time: more"
             " workers can do more, up to the number of processors.",
         )
         return
     if max(busiest.busy, disk.disk_busy) >= LITTLE:
-        yield Bottleneck(_what("nothing saturated", phase), told)
+        yield Bottleneck(_what("nothing saturated", phase), text)
         return
     if phase.operations:
         each = duration(phase.task_seconds / phase.operations)
-        told += f" An operation took {each}."
+        text += f" An operation took {each}."
     yield Bottleneck(
         _what("waits elsewhere", phase),
-        f"{told} Tasks mostly wait for something else, such as a server, the network, a lock or a"
+        f"{text} Tasks mostly wait for something else, such as a server, the network, a lock or a"
         " timer; more workers can do more, until a resource is saturated.",
     )
 

@@ -261,15 +261,15 @@ def _scaling(
     if found is None:
         before = sorted(rates)[-2]
         ratio = times(rates[most] / rates[before])
-        told = f"More workers still do more: {shown(most)}, {ratio} the rate with {before:,}."
+        text = f"More workers still do more: {shown(most)}, {ratio} the rate with {before:,}."
     elif rates[most] < (1 - LESS) * best:
         less = percent(1 - rates[most] / rates[workers], 0)
-        told = (
+        text = (
             f"{few} {'does' if verb else 'do'} the most, and more do less: {shown(workers)}, and"
             f" {shown(most)}, {less} less."
         )
     else:
-        told = f"More than {few} add{verb} nothing: {shown(workers)}, and {shown(most)}."
+        text = f"More than {few} add{verb} nothing: {shown(workers)}, and {shown(most)}."
     return PhaseScaling(
         phase=phase,
         parameter=case.parameter,
@@ -278,7 +278,7 @@ def _scaling(
         of_bytes=of_bytes,
         workers=found,
         law=law,
-        told=" ".join([told, *_by_law(law, most, of_bytes=of_bytes)]),
+        told=" ".join([text, *_by_law(law, most, of_bytes=of_bytes)]),
     )
 
 

@@ -47,8 +47,8 @@ def notices(cases: Sequence[SyncCase]) -> list[str]:
     """Caveats for a reader of the tables and charts."""
     rounds = _rounds(cases)
     found = []
-    if told := disturbance(rounds, "rounds"):
-        found.append(f"{told} Such rounds count only where a case has no others.")
+    if reported := disturbance(rounds, "rounds"):
+        found.append(f"{reported} Such rounds count only where a case has no others.")
     unknown = sum((one.load or {}).get("judgement") == "not known" for one in rounds)
     if unknown:
         found.append(
@@ -105,8 +105,8 @@ def bottleneck_sentences(cases: Sequence[SyncCase]) -> list[tuple[str, list[str]
     found: dict[str, list[str]] = {}
     for case in cases:
         of = counted(len(case.counting), "round")
-        for what, times, told in case.bottlenecks:
-            line = f"{case.describe()}, {times} of {of}: {told}"
+        for what, times, reported in case.bottlenecks:
+            line = f"{case.describe()}, {times} of {of}: {reported}"
             found.setdefault(_capital(what), []).append(line)
     for lines in found.values():
         more = len(lines) - _MOST_CASES
@@ -131,10 +131,10 @@ def scaling_sentences(rounds: Sequence[Round]) -> list[str]:
 def _uncounted(rounds: Sequence[Round]) -> str:
     """Why no round counts."""
     busy, bad = sum(map(disturbed, rounds)), sum(one.status != "done" for one in rounds)
-    told = [busy_in(busy, len(rounds), "round")] if busy else []
+    reported = [busy_in(busy, len(rounds), "round")] if busy else []
     if bad:
-        told.append(f"tasks failed in {bad:,} of {counted(len(rounds), 'round')}")
-    return " and ".join(told)
+        reported.append(f"tasks failed in {bad:,} of {counted(len(rounds), 'round')}")
+    return " and ".join(reported)
 
 
 def _rounds(cases: Sequence[SyncCase]) -> list[Round]:
@@ -185,32 +185,32 @@ def _best_of(name: str, unit: str, known: Sequence[tuple[Interval, SyncCase]]) -
     value, best = max(known, key=lambda one: one[0].value)
     if len(known) == 1:
         return f"The rate of {name} is {_rate(value, unit)} with {_in_words(best)}."
-    told = f"The highest rate of {name} is {_rate(value, unit)}, with {_in_words(best)}"
+    reported = f"The highest rate of {name} is {_rate(value, unit)}, with {_in_words(best)}"
     many = max(case.workers for _, case in known)
     if best.workers == many:
         low, worst = min(known, key=lambda one: one[0].value)
-        return f"{told}; the lowest is {_rate(low, unit)}, with {_in_words(worst)}."
+        return f"{reported}; the lowest is {_rate(low, unit)}, with {_in_words(worst)}."
     # Of the same parameter, if that was measured with all workers too.
     others = [one for one in known if one[1].workers == many]
     alike = [one for one in others if one[1].parameter == best.parameter]
     most, largest = max(alike or others, key=lambda one: one[0].value)
-    return f"{told}; with {_in_words(largest)} it is {_rate(most, unit)}."
+    return f"{reported}; with {_in_words(largest)} it is {_rate(most, unit)}."
 
 
 def _rate(rate: Interval, unit: str) -> str:
     """The median, with the range if rounds differ."""
     if unit != "operations/s":
-        told, span = amount(rate.value, unit), range_of(rate, unit, alone=False)
+        reported, span = amount(rate.value, unit), range_of(rate, unit, alone=False)
     else:
-        told = f"{digits(rate.value)} {unit}"
+        reported = f"{digits(rate.value)} {unit}"
         low, high = digits(rate.low), digits(rate.high)
         span = f"{low}–{high}" if low != high else ""
-    return f"{told} ({span})" if span else told
+    return f"{reported} ({span})" if span else reported
 
 
 def _in_words(case: SyncCase) -> str:
-    told = counted(case.workers, "worker")
-    return f"{told} and the parameter {case.parameter}" if case.parameter else told
+    reported = counted(case.workers, "worker")
+    return f"{reported} and the parameter {case.parameter}" if case.parameter else reported
 
 
 def _ended(rounds: Sequence[Round]) -> str:
@@ -218,13 +218,13 @@ def _ended(rounds: Sequence[Round]) -> str:
     bad = sum(task.status != "ok" for one in rounds for task in one.tasks)
     if not bad:
         return f"All {counted(tasks, 'task')} ended well." if tasks > 1 else "The task ended well."
-    told = f"Of {counted(tasks, 'task')}, {bad:,} did not end well: {not_ok(rounds)}"
+    reported = f"Of {counted(tasks, 'task')}, {bad:,} did not end well: {not_ok(rounds)}"
     reasons = Counter(t.why for one in rounds for t in one.tasks if t.status != "ok" and t.why)
     if not reasons:
-        return f"{told}."
+        return f"{reported}."
     (why, times) = reasons.most_common(1)[0]
     of = "" if times == bad else f" for {times:,} of them"
-    return f"{told}; the reason{of}: {shortened(why, _LONGEST_REASON)}."
+    return f"{reported}; the reason{of}: {shortened(why, _LONGEST_REASON)}."
 
 
 def _late(cases: Sequence[SyncCase]) -> list[str]:
@@ -250,16 +250,16 @@ def _limiting(cases: Sequence[SyncCase]) -> list[str]:
     """The bottlenecks of at least half of the rounds with the most workers."""
     most = max(case.workers for case in cases)
     rounds, found = 0, Counter[str]()
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for case in cases:
         if case.workers == most:
             rounds += len(case.counting)
             for what, times, sentence in case.bottlenecks:
                 found[what] += times
-                told.setdefault(what, sentence)
+                reported.setdefault(what, sentence)
     return [
         f"Bottleneck with {counted(most, 'worker')}: {what}, in {times} of"
-        f" {counted(rounds, 'round')}. {told[what]}"
+        f" {counted(rounds, 'round')}. {reported[what]}"
         for what, times in found.most_common()
         if 2 * times >= rounds
     ]
@@ -296,17 +296,17 @@ def _over(figures: Sequence[RoundFigures], of: Callable[[RoundFigures], float]) 
 
 
 def _with_range(found: Interval, unit: str) -> str:
-    told = amount(found.value, unit)
+    reported = amount(found.value, unit)
     if found.low == found.high:
-        return told
-    return f"{told} ({amount(found.low, unit)} to {amount(found.high, unit)})"
+        return reported
+    return f"{reported} ({amount(found.low, unit)} to {amount(found.high, unit)})"
 
 
 def _shares(found: Interval) -> str:
-    told = percent(found.value)
+    reported = percent(found.value)
     if percent(found.low) == percent(found.high):
-        return told
-    return f"{told} ({percent(found.low)} to {percent(found.high)})"
+        return reported
+    return f"{reported} ({percent(found.low)} to {percent(found.high)})"
 
 
 def _capital(text: str) -> str:

@@ -105,8 +105,8 @@ class SyncExperiment(Experiment[PlannedRound, Round]):
         ran = self._runner.run(planned, case.start, self.parameters.timeout)
         watch.end()
         watch.look_after()
-        if told := self._refused(ran.tasks):
-            raise InputError(f"with {case.describe()} no task did any work: {told}")
+        if reported := self._refused(ran.tasks):
+            raise InputError(f"with {case.describe()} no task did any work: {reported}")
         paths = _keep(case, ran, bench.folder)
         return Round(
             workers=case.workers,

@@ -112,13 +112,13 @@ def read(folders: Sequence[Path]) -> ModelSubjects:
             CostSubject(
                 formula=FORMULA,
                 name=task,
-                told=told,
+                told=reported,
                 points=tuple(_point(cases) for cases in by_workers.values()),
                 uncounted=sum(
                     not any(case.counts for case in cases) for cases in by_workers.values()
                 ),
             )
-            for (task, told), by_workers in found.items()
+            for (task, reported), by_workers in found.items()
         ],
         noun=FORMULA.noun,
         left_out=+left_out,

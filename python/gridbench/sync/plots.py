@@ -253,8 +253,8 @@ def _of_some_workers(cases: Sequence[SyncCase]) -> list[SyncCase]:
     """Cases with a few numbers of workers, the same for each hold point."""
     starts = {case.start for case in cases}
     workers = sorted({case.workers for case in cases})
-    kept = downsample(workers, _MOST_STEPPED // max(1, len(starts)))
-    return [case for case in cases if case.workers in kept]
+    stored = downsample(workers, _MOST_STEPPED // max(1, len(starts)))
+    return [case for case in cases if case.workers in stored]
 
 
 def _delays(cases: Sequence[SyncCase]) -> Chart | None:
@@ -275,8 +275,8 @@ def _delays(cases: Sequence[SyncCase]) -> Chart | None:
     for name, values in found.items():
         ordered = np.sort(np.array(values)) * unit.factor
         share = np.arange(1, ordered.size + 1) / ordered.size * 100
-        kept = np.unique(np.linspace(0, ordered.size - 1, _DELAYS).round().astype(int))
-        lines.append((name, ordered[kept], share[kept]))
+        stored = np.unique(np.linspace(0, ordered.size - 1, _DELAYS).round().astype(int))
+        lines.append((name, ordered[stored], share[stored]))
     return _step_chart(
         "delays",
         "When tasks began after the agreed instant",
@@ -300,15 +300,15 @@ def _step_chart(
     percent: bool = False,
 ) -> Chart:
     traces = []
-    for number, (told, xs, ys) in enumerate(lines):
-        kept = downsample(range(xs.size), _STEPS)
+    for number, (reported, xs, ys) in enumerate(lines):
+        stored = downsample(range(xs.size), _STEPS)
         colour = SERIES[number % len(SERIES)]
         traces.append(
             {
-                "name": shortened(told, 40),
-                "x": [round(float(value), 6) for value in xs[kept]],
-                "y": [round(float(value), 3) for value in ys[kept]],
-                "mode": "lines" if len(kept) > 1 else "markers",
+                "name": shortened(reported, 40),
+                "x": [round(float(value), 6) for value in xs[stored]],
+                "y": [round(float(value), 3) for value in ys[stored]],
+                "mode": "lines" if len(stored) > 1 else "markers",
                 "showlegend": len(lines) > 1,
                 "line": {"shape": "hv", "color": colour, "width": 1.8},
                 "marker": {"color": colour, "size": 8},

@@ -61,9 +61,9 @@ def _of_a_line(text: str) -> tuple[Phase, ...] | None:
         stop = text.find("\n", place)
         line = text[start : stop if stop >= 0 else None].strip()
         if line.startswith("{"):
-            told = _json(line)
-            if "phases" in told:
-                return from_record(_Line, told).phases
+            summary = _json(line)
+            if "phases" in summary:
+                return from_record(_Line, summary).phases
         end = start
     return None
 
@@ -134,10 +134,10 @@ def _of_fio(text: str) -> tuple[Phase, ...] | None:
     if start < 0:
         return None
     try:
-        told, _ = json.JSONDecoder().raw_decode(text, start)
+        summary, _ = json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):
         raise RecordError("what fio printed is not complete JSON") from None
-    jobs = from_record(_Fio, told).jobs
+    jobs = from_record(_Fio, summary).jobs
     return tuple(phase for job in jobs for phase in _of_job(job, len(jobs) > 1))
 
 

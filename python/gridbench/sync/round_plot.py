@@ -220,18 +220,18 @@ def _marks(tasks: Sequence[TaskRun], late: set[int], factor: float) -> list[dict
 
 
 def _hover(task: TaskRun) -> str:
-    told = [f"worker {task.worker} on {task.host}: {STATUSES[task.status]}"]
+    reported = [f"worker {task.worker} on {task.host}: {STATUSES[task.status]}"]
     if task.began is not None:
-        told.append(f"began {amount(task.began, 's')} after the agreed instant")
+        reported.append(f"began {amount(task.began, 's')} after the agreed instant")
     if task.began is not None and task.ended is not None:
         used = amount(task.user + task.system, "s")
-        told.append(
+        reported.append(
             f"ran {amount(task.ended - task.began, 's')}; processor time {used},"
             f" memory {size(task.memory)}"
         )
-    told += [task.why] if task.why else []
-    told += [f"{phase.name}: {amount(phase.seconds, 's')}" for phase in task.phases[:6]]
-    return "\n".join(shortened(line, 100) for line in told)
+    reported += [task.why] if task.why else []
+    reported += [f"{phase.name}: {amount(phase.seconds, 's')}" for phase in task.phases[:6]]
+    return "\n".join(shortened(line, 100) for line in reported)
 
 
 def _panels(one: Round) -> list[_Panel]:
@@ -254,8 +254,8 @@ def _panel_title(panel: _Panel, suffix: str) -> str:
     unit = f" [{suffix}]" if suffix else ""
     names = [name for name, _ in panel.lines if name]
     dashes = itertools.cycle(_DASHES.values())
-    told = [f"{name} ({dash})" for name, dash in zip(names, dashes, strict=False)]
-    return f"{panel.title}{unit}{': ' if told else ''}{', '.join(told)}"
+    reported = [f"{name} ({dash})" for name, dash in zip(names, dashes, strict=False)]
+    return f"{panel.title}{unit}{': ' if reported else ''}{', '.join(reported)}"
 
 
 def _counter_lines(
@@ -266,19 +266,19 @@ def _counter_lines(
     busiest = sorted(one.hosts, key=_load, reverse=True)[:_MOST_HOSTS]
     for use in sorted(busiest, key=lambda use: hosts.index(use.host)):
         for way, (name, of) in enumerate(panel.lines):
-            kept = [sample for sample in use.during[::every] if math.isfinite(of(sample))]
-            if kept:
-                found.append((use.host, way, name, kept, [of(sample) for sample in kept]))
+            stored = [sample for sample in use.during[::every] if math.isfinite(of(sample))]
+            if stored:
+                found.append((use.host, way, name, stored, [of(sample) for sample in stored]))
     largest = max((abs(y) for *_, values in found for y in values), default=0.0)
     unit = scale(largest, panel.unit)
     traces = [
         {
             "name": ", ".join(filter(None, [name, host])),
             # A sample counts from the end of the one before; the first begins earlier.
-            "x": [round(at * factor, 6) for at in _times(kept)],
+            "x": [round(at * factor, 6) for at in _times(stored)],
             "y": [rounded(y * unit.factor, 4) for y in (values[0], *values)],
             "yaxis": axis,
-            "mode": "lines" if len(kept) > 1 else "lines+markers",
+            "mode": "lines" if len(stored) > 1 else "lines+markers",
             "showlegend": False,
             "line": {
                 "shape": "vh",
@@ -288,7 +288,7 @@ def _counter_lines(
             },
             "hovertemplate": "%{fullData.name}<br>%{y} at %{x}<extra></extra>",
         }
-        for host, way, name, kept, values in found
+        for host, way, name, stored, values in found
     ]
     return traces, unit.suffix if panel.unit else ""
 

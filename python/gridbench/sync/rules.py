@@ -59,8 +59,8 @@ def _complete(found: SyncResults) -> Seen:
     if not rounds:
         return "broken", "no round was made"
     bad = [one.named() for one in rounds if not _whole(one)]
-    told = f"all tasks of {counted(len(rounds), 'round')} ended well"
-    return broken_by(bad, "a task is missing, or did not end well", told)
+    text = f"all tasks of {counted(len(rounds), 'round')} ended well"
+    return broken_by(bad, "a task is missing, or did not end well", text)
 
 
 def _whole(one: Round) -> bool:
@@ -78,8 +78,8 @@ def _whole(one: Round) -> bool:
 
 def _order(found: SyncResults) -> Seen:
     wrong = [name for name, task in found.tasks if not _in_order(task)]
-    told = "tasks began at the instant or after it, and ended after that"
-    return broken_by(wrong, "a task began before the instant, or ended before it began", told)
+    text = "tasks began at the instant or after it, and ended after that"
+    return broken_by(wrong, "a task began before the instant, or ended before it began", text)
 
 
 def _in_order(task: TaskRun) -> bool:
@@ -109,10 +109,10 @@ def _printed(found: SyncResults) -> Seen:
     if unknown and not wrong:
         tasks = counted(len(with_phases), "task")
         return "not known", f"what {unknown:,} of {tasks} printed is not kept, or cut off"
-    told = f"phases of {counted(len(with_phases), 'task')}, read again from what they printed"
+    text = f"phases of {counted(len(with_phases), 'task')}, read again from what they printed"
     if not with_phases:
-        told = "no task reports phases"
-    return broken_by(wrong, "other phases are recorded than were printed", told)
+        text = "no task reports phases"
+    return broken_by(wrong, "other phases are recorded than were printed", text)
 
 
 def _as_printed(task: TaskRun, folder: Path) -> bool | None:

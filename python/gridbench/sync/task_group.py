@@ -133,15 +133,15 @@ class TaskGroup:
             held.task.kill()
         wait_for_held(tasks, time.monotonic_ns() + round(_TO_DIE * 1e9))
         use = self._sampler.finish()
-        told = f"it was ended after {as_given(timeout)}"
+        text = f"it was ended after {as_given(timeout)}"
         printed = {held.order.worker: self._printed(held.order.worker) for held in self._held}
         runs = tuple(
-            self._run_of(held, at, late, printed[held.order.worker], told if held in killed else "")
+            self._run_of(held, at, late, printed[held.order.worker], text if held in killed else "")
             for held in self._held
         )
         self._held.clear()
-        kept = {worker: (out[-KEPT:], err[-KEPT:]) for worker, (out, err) in printed.items()}
-        return HostOutcome(late, runs, kept, use)
+        stored = {worker: (out[-KEPT:], err[-KEPT:]) for worker, (out, err) in printed.items()}
+        return HostOutcome(late, runs, stored, use)
 
     def close(self) -> None:
         """End held tasks and remove the files."""

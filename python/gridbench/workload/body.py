@@ -110,7 +110,7 @@ def _program(words: str) -> Body:
             check=False,
         )
         if ended.returncode != 0:
-            told = ended.stderr[-300:].decode(errors="replace").strip()
-            raise RuntimeError(f"{command[0]} ended with status {ended.returncode}: {told}")
+            text = ended.stderr[-300:].decode(errors="replace").strip()
+            raise RuntimeError(f"{command[0]} ended with status {ended.returncode}: {text}")
 
     return run

@@ -207,7 +207,7 @@ def _program(words: list[str]) -> str:
     return PROGRAM + shlex.join([path, *words[1:]])
 
 
-def _try(name: str, told: str, remedy: str) -> None:
+def _try(name: str, reported: str, remedy: str) -> None:
     """InputError if the body of that name cannot be used."""
     # In a process of its own, so that engines which fork from this one do not bring along what the
     # user's module loads.
@@ -215,7 +215,7 @@ def _try(name: str, told: str, remedy: str) -> None:
     if tried.returncode != 0:
         lines = tried.stderr.split("\n")
         why = next(filter(str.strip, reversed(lines)), f"status {tried.returncode}")
-        raise InputError(f"{told} cannot be used: {why.strip()[:300]}", remedy=f"give {remedy}")
+        raise InputError(f"{reported} cannot be used: {why.strip()[:300]}", remedy=f"give {remedy}")
 
 
 @click.command(

@@ -351,8 +351,12 @@ def _serve(nodes: int) -> None:
         print(json.dumps({"skip": why}))
         return
     with Rig(nodes) as rig:
-        told = {"config": str(rig.config), "folder": str(rig.folder), "client": rig.client_address}
-        print(json.dumps(told), flush=True)
+        reported = {
+            "config": str(rig.config),
+            "folder": str(rig.folder),
+            "client": rig.client_address,
+        }
+        print(json.dumps(reported), flush=True)
         for line in sys.stdin:
             name, *arguments = json.loads(line)
             options = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}

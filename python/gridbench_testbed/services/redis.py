@@ -39,10 +39,12 @@ class Redis(Daemons):
         return self.run("redis-cli", "-e", "-s", str(self.socket), *words).strip()
 
     def _make(self, fsync: Fsync) -> None:
-        kept = ["--appendonly", "yes", "--appendfsync", fsync] if fsync else ["--appendonly", "no"]
+        stored = (
+            ["--appendonly", "yes", "--appendfsync", fsync] if fsync else ["--appendonly", "no"]
+        )
         self._start(
             "redis-server", "redis-server", "--bind", "127.0.0.1", "--port", str(self.port),
-            "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "", *kept,
+            "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "", *stored,
         )  # fmt: skip
         self._until(self._answers, "Redis does not answer")
 

@@ -230,13 +230,13 @@ def headline(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[st
         return ["Nothing was measured yet."]
     if not answer.pairs:
         return ["There are times of one side alone, so there is nothing to compare them with."]
-    told = [_sentence(pair) for pair in answer.pairs]
+    reported = [_sentence(pair) for pair in answer.pairs]
     done = [one for one in found if one.status == "done"]
     count = sum(map(disturbed, done))
     return (
-        marked(told, busy_in(count, len(done), "measurement"))
+        marked(reported, busy_in(count, len(done), "measurement"))
         if count and count == len(done)
-        else told
+        else reported
     )
 
 
@@ -245,25 +245,25 @@ def examples(answer: CrossoverAnswer) -> list[str]:
     if not answer.readers:
         return []
     key = answer.readers[-1], answer.sizes[-1]
-    told = [
+    reported = [
         f"{curve.name} {amount(times[key].value, 's')}"
         for curve in answer.curves
         if key in (times := curve.times())
     ]
-    if not told:
+    if not reported:
         return []
-    return [f"{size(key[1])} for {counted(key[0], 'reader')}: {', '.join(told)}."]
+    return [f"{size(key[1])} for {counted(key[0], 'reader')}: {', '.join(reported)}."]
 
 
 def notices(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str]:
     """What has to be known of the measurements."""
     done = [one for one in found if one.status == "done"]
     count = sum(map(disturbed, done))
-    told = []
+    reported = []
     if count:
         text = disturbed_count(count, len(done), "measurements")
-        told.append(sentence(text))
-    told += [
+        reported.append(sentence(text))
+    reported += [
         f"{curve.first.title or curve.engine} is in the readers' own process: nothing travels, and"
         " nothing is shared between processes. What it takes is the least that a data grid could."
         for curve in answer.curves
@@ -278,7 +278,12 @@ def notices(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str
     ]
     left = list(dict.fromkeys(_left_out(one) for one in found if one.status != "done"))
     more = len(left) - _MOST
-    return [*told, *several, *left[:_MOST], *([f"{more} more were not made."] if more > 0 else [])]
+    return [
+        *reported,
+        *several,
+        *left[:_MOST],
+        *([f"{more} more were not made."] if more > 0 else []),
+    ]
 
 
 def subheading(header: Header, answer: CrossoverAnswer) -> str:
@@ -294,16 +299,16 @@ def subheading(header: Header, answer: CrossoverAnswer) -> str:
 
 def _sentence(pair: Pair) -> str:
     """`Ignite (put and read) is faster than shared data of ray: from 12 MB with 16 readers.`"""
-    told = f"{pair.grid.name} is {{}} than shared data of {pair.compute.name}"
+    reported = f"{pair.grid.name} is {{}} than shared data of {pair.compute.name}"
     known = pair.over_size
     if not known:
         return f"Of {pair.compute.name} and {pair.grid.name} too little was measured to compare."
     kinds = {one.kind for one in known.values()}
     readers = _counts(list(known))
     if kinds == {"never"}:
-        return f"{told.format('never faster')} up to {_largest(pair)}, for {readers}."
+        return f"{reported.format('never faster')} up to {_largest(pair)}, for {readers}."
     if kinds == {"always"}:
-        return f"{told.format('faster')} at all sizes that were measured, for {readers}."
+        return f"{reported.format('faster')} at all sizes that were measured, for {readers}."
     parts = []
     for kind in ("from", "always", "up to", "never"):
         places: dict[str, list[int]] = {}
@@ -311,7 +316,7 @@ def _sentence(pair: Pair) -> str:
             if one.kind == kind:
                 places.setdefault(one.describe(sized), []).append(n)
         parts += [f"{where} with {_counts(counts)}" for where, counts in places.items()]
-    return f"{told.format('faster')}: {'; '.join(parts)}."
+    return f"{reported.format('faster')}: {'; '.join(parts)}."
 
 
 def _largest(pair: Pair) -> str:

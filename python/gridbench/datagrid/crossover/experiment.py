@@ -317,21 +317,21 @@ def _sends_with_tasks(record: dict[str, Any]) -> bool:
 _BACKUPS = 1
 
 
-def parameters_of(readers: int, size: int, asked: CrossoverParameters) -> TaskParameters:
+def parameters_of(readers: int, size: int, requested: CrossoverParameters) -> TaskParameters:
     """Tasks on as many clients; each reads all data once, and does nothing else."""
     return TaskParameters(
         nnodes=readers,
-        mnodes=asked.members,
+        mnodes=requested.members,
         ntasks=readers,
         nrepeats=1,
         nobjects=0,
-        object_size=asked.object_size / KB,
-        shared_data_size=size // asked.object_size,
+        object_size=requested.object_size / KB,
+        shared_data_size=size // requested.object_size,
     )
 
 
 def sharing_of(
-    wanted: PlannedSharing, asked: CrossoverParameters, case: DataGridCase
+    wanted: PlannedSharing, requested: CrossoverParameters, case: DataGridCase
 ) -> SharingRecord:
     """What a case says of the data's way to its readers."""
     wrong = case.missing + case.wrong + sum(case.errors.values())
@@ -344,7 +344,7 @@ def sharing_of(
         version=case.version,
         seconds=case.loading.seconds + reading,
         reading=reading,
-        object_size=asked.object_size,
+        object_size=requested.object_size,
         members=len(case.members),
         processes=case.processes,
         load=case.load,
@@ -360,13 +360,13 @@ class GridPlan:
     cases: Mapping[TaskParameters, DataGridOrder]
 
 
-def plans_of(asked: CrossoverParameters, console: Console) -> dict[str, GridPlan]:
+def plans_of(requested: CrossoverParameters, console: Console) -> dict[str, GridPlan]:
     """What is planned on each data grid, by the names that the user gave; what has to be built for
     them is built. InputError for one that cannot be used."""
-    engines = {name: find_engine(name) for name in asked.data_grids}
+    engines = {name: find_engine(name) for name in requested.data_grids}
     for engine in engines.values():
         engine.ensure(lambda line: say(console, line))
-    return {name: _plan_of(asked, engine) for name, engine in engines.items()}
+    return {name: _plan_of(requested, engine) for name, engine in engines.items()}
 
 
 class GridSide:
@@ -375,14 +375,14 @@ class GridSide:
 
     def __init__(
         self,
-        asked: CrossoverParameters,
+        requested: CrossoverParameters,
         plans: Mapping[str, GridPlan],
         check: Callable[[], None],
         console: Console,
     ) -> None:
         """`plans`: of all data grids, see `plans_of`; `check` is called now and then, and raises
         Stopped when the user wants an end."""
-        self._asked = asked
+        self._asked = requested
         self._plans = plans
         self._check = check
         self._console = console
@@ -437,13 +437,15 @@ class GridSide:
         self._session = self._cluster = None
 
 
-def _plan_of(asked: CrossoverParameters, engine: DataGridEngine) -> GridPlan:
+def _plan_of(requested: CrossoverParameters, engine: DataGridEngine) -> GridPlan:
     """InputError if the data grid cannot have any."""
-    parameters = [parameters_of(n, size, asked) for n in asked.cores for size in asked.sizes]
+    parameters = [
+        parameters_of(n, size, requested) for n in requested.cores for size in requested.sizes
+    ]
     whole = DataGridWork(
         engines=(engine,),
         workloads=tuple(DataGridWorkload(parameters=one, label="shared") for one in parameters),
-        warm_up=WarmUpLimits.of(asked.warm),
+        warm_up=WarmUpLimits.of(requested.warm),
         available=available_memory(),
         parameters=DataGridParameters(backups=_BACKUPS),
     )

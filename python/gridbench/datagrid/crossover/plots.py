@@ -103,7 +103,7 @@ def _lines(
     places: Sequence[Place],
     keys: Sequence[tuple[int, int]],
     key: Callable[[float], tuple[float, float]],
-    told: Callable[[float], str],
+    reported: Callable[[float], str],
 ) -> list[Line]:
     """Of each way to the data what was measured at `keys`, which are drawn at `places`, and what is
     predicted: `key` gives readers and bytes at any place, `told` its text."""
@@ -125,7 +125,7 @@ def _lines(
             for x in map(float, np.geomspace(places[0].x, places[-1].x, _STEPS)):
                 readers, bytes_ = key(x)
                 value = model.line(readers).at(bytes_)
-                expected.append(Point(Place(x, told(x)), exactly(value), counts=True))
+                expected.append(Point(Place(x, reported(x)), exactly(value), counts=True))
         name = f"{curve.name}, predicted"
         found.append(Line(name, expected, of=curve.name, dash=PREDICTED))
     return found

@@ -52,13 +52,13 @@ def _copied(target: npt.NDArray[np.uint8], source: npt.NDArray[np.uint8]) -> flo
 def forking(client: EngineClient, processes: int) -> MeasuredValues:
     """`seconds` to fork so many processes, until each has written one byte."""
     del client
-    ready, tell = os.pipe()
+    ready, notify = os.pipe()
     children = []
     begin = time.perf_counter()
     for _ in range(processes):
         pid = os.fork()
         if pid == 0:
-            os.write(tell, b"x")
+            os.write(notify, b"x")
             signal.pause()
         children.append(pid)
     heard = 0
@@ -68,7 +68,7 @@ def forking(client: EngineClient, processes: int) -> MeasuredValues:
     for pid in children:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    for end in (ready, tell):
+    for end in (ready, notify):
         os.close(end)
     return MeasuredValues({"seconds": passed})
 

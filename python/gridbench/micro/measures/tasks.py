@@ -50,9 +50,9 @@ def bring_up(client: EngineClient, numpy_loaded: bool) -> MeasuredValues:
         with Meeting(client.patience) as meeting:
             begin = time.monotonic()
             engine = client.make()
-            asked = time.monotonic()
+            requested = time.monotonic()
             engine.prepare(client.workers)
-            begin += time.monotonic() - asked
+            begin += time.monotonic() - requested
             engine.start(client.workers)
             calls = [engine.call(meet, meeting.place) for _ in range(client.workers)]
             arrivals = meeting.gather(client.workers)
