@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,10 +78,10 @@ def comparison(folder: Path, wall: float, *, date: str, host: str = "node1") -> 
     return folder
 
 
-def advice(folder: Path, model: PipelineModel) -> Path:
+def advice(folder: Path, model: PipelineModel, engine: str = "gridrpc-native") -> Path:
     """The folder of `gridbench advise` with a model."""
     folder.mkdir()
-    place = replace(model.fit.place, host="node1", engine="gridrpc-native")
+    place = replace(model.fit.place, host="node1", engine=engine)
     save_models([replace(model, fit=replace(model.fit, place=place))], folder / "model.json")
     return folder
 
@@ -254,3 +255,46 @@ def test_equals_are_not_ranked(tmp_path: Path) -> None:
     reported = "gridrpc-native and dask are as fast as each other within 5 % on average."
     assert headline([found]) == reported
     assert dict(sentences(found))["Engine"].startswith("gridrpc-native or dask: on average neither")
+
+
+def test_of_engines_in_a_tie_the_one_with_a_model_gives_the_answers(
+    tmp_path: Path, model: PipelineModel
+) -> None:
+    work = planned_work("5000x30s", 0.04)
+    folder = scenario(tmp_path / "a", {"gridrpc-native": 1.0, "dask": 1.01, "ray": 3.0})
+    stored = advice(tmp_path / "advice", model, "dask")
+    found = recommended([folder, stored], work)
+    assert found.ranked[0].name == "gridrpc-native"
+    assert (found.engine, found.model_source) == ("dask", str(stored))
+    answers = dict(sentences(found))
+    assert (
+        "; task size, cores and cost are of dask, of which there is a model." in answers["Engine"]
+    )
+    assert "Cost" in answers
+    assert headline([found]).startswith("dask ")
+    # The model of an engine that is slower does not count.
+    slower = advice(tmp_path / "slower", model, "ray")
+    assert recommended([folder, slower], work).engine == "gridrpc-native"
+
+
+def test_the_command_for_a_model_works_as_it_is(
+    tmp_path: Path, gridbench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = scenario(Path("a"), {"process-pool": 1.0, "gridrpc-native": 1.5}, busy=True)
+    found = recommended([folder])
+    (command,) = [one for _, one in found.missing if one.startswith("gridbench advise")]
+    assert command == ("gridbench advise --work 100s --cores 8 --engine process-pool --accept-load")
+    done = gridbench(*shlex.split(command)[1:])
+    assert done.returncode == 0, done.stderr
+    (made,) = Path("runs").iterdir()
+    assert (made / "model.json").is_file()
+
+
+def test_a_comparison_is_proposed_with_the_engine_that_has_a_model(
+    tmp_path: Path, model: PipelineModel
+) -> None:
+    stored = advice(tmp_path / "advice", model, "dask")
+    commands = [command for _, command in recommended([stored]).missing]
+    assert commands[0] == "gridbench run dask gridrpc-native"
+    assert commands[1] == f"gridbench recommend {stored} --work 100h"

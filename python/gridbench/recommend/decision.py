@@ -6,6 +6,7 @@ It follows from measured figures, or from a model that is fitted to them.
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,13 +23,15 @@ from gridbench.model.observation import Situation
 from gridbench.recommend.evidence import Evidence
 from gridbench.result_kind import FigureName, Measure
 from gridbench.results.table import Compared
-from gridbench.statistics.claims import decided
+from gridbench.statistics.claims import ALIKE, decided
 from gridbench.workload.body import SPIN
 
 EFFICIENT = 0.9
 """Smallest share of the time for computing with which tasks are long enough."""
 _BLOCKS = 10
 """Tasks for each core, for this share."""
+DEFAULT_COMPARISON = ("gridrpc-native", "process-pool")
+"""Engines to compare if none was compared: both are installed with gridbench."""
 _SHORTEST, _LONGEST = 1e-6, 1e4  # seconds of a task
 _HOUR = 3600.0
 
@@ -115,11 +118,17 @@ class Recommendation:
         )
 
     @property
+    def tied(self) -> tuple[RankedEngine, ...]:
+        """The engines that are as fast as the first, itself included."""
+        return tied(self.ranked)
+
+    @property
     def engine(self) -> str:
-        """The recommended engine, or the only known one; empty: none."""
-        if self.ranked:
-            return self.ranked[0].name
-        return self.model.name if self.model else ""
+        """The recommended engine, or the only known one; empty: none. In a tie, the one with a
+        model."""
+        if self.model is not None:
+            return self.model.name
+        return self.ranked[0].name if self.ranked else ""
 
     @property
     def core_hours(self) -> float | None:
@@ -150,8 +159,7 @@ def _of_machine(
 ) -> Recommendation:
     workloads = _workloads(evidence)
     ranked, claims = _ranked(workloads)
-    name = ranked[0].name if ranked else None
-    model, source, why_not = _model(evidence, name)
+    model, source, why_not = _model(evidence, [one.name for one in tied(ranked)])
     advice = None
     if model is not None and work is not None:
         advice = advise(model, _work(work, model, cores))
@@ -167,7 +175,9 @@ def _of_machine(
         advice=advice,
         work=work,
         trends=_trends(evidence),
-        missing=tuple(_missing(evidence, ranked, model, why_not, claims=claims, work=work)),
+        missing=tuple(
+            _missing(evidence, ranked, model, why_not, claims=claims, work=work, cores=cores)
+        ),
     )
 
 
@@ -234,27 +244,50 @@ def _proven(first: str, other: str, sure: Mapping[str, Mapping[str, Measure]]) -
     )
 
 
-def _model(evidence: Sequence[Evidence], name: str | None) -> tuple[PipelineModel | None, str, str]:
-    """The model of the engine, or of the only one if none is `name`d; where it is from; and why
-    there is none."""
+def tied(ranked: Sequence[RankedEngine]) -> tuple[RankedEngine, ...]:
+    """The leading engines that differ by no more than `ALIKE`."""
+    if not ranked:
+        return ()
+    most = max(one.workloads for one in ranked)
+    return tuple(
+        one for one in ranked if one.ratio <= ALIKE * ranked[0].ratio and one.workloads >= most / 2
+    )
+
+
+def _model(
+    evidence: Sequence[Evidence], names: Sequence[str]
+) -> tuple[PipelineModel | None, str, str]:
+    """The model of the first of the engines that has one, or of the only one if there are no
+    `names`; where it is from; and why there is none. A saved model precedes one that is fitted
+    now."""
     saved = [(one, model) for one in evidence for model in one.models]
-    if name is None and len({model.name for _, model in saved}) == 1:
-        name = saved[0][1].name
-    for one, model in reversed(saved):
-        if model.name == name:
-            return model, str(one.source), ""
+    known = {model.name for _, model in saved}
+    if not names and len(known) == 1:
+        names = list(known)
+    for name in names:
+        for one, model in reversed(saved):
+            if model.name == name:
+                return model, str(one.source), ""
     folders = [one.source for one in evidence if one.has_tasks]
     if not folders:
         return None, "", "no engine ran tasks"
+    wanted = " or ".join(names) or "one engine"
     try:
         places = read_source(folders).by_place()
-        own = {place: seen for place, seen in places.items() if name in (None, place.engine)}
-        if len({place.engine for place in own}) != 1:
-            return None, "", f"no run of {name or 'one engine'} can serve for a model"
-        observations = max(own.values(), key=len)
-        return model_of(observations, test=False), _names(folders), ""
     except InputError:
-        return None, "", f"too few runs of {name or 'an engine'} are there to fit a model to"
+        return None, "", f"no run of {wanted} can serve for a model"
+    why_not = f"no run of {wanted} can serve for a model"
+    for name in names or [""]:
+        own = {place: seen for place, seen in places.items() if name in ("", place.engine)}
+        if len({place.engine for place in own}) != 1:
+            continue
+        try:
+            model = model_of(max(own.values(), key=len), test=False)
+        except InputError:
+            why_not = f"too few runs of {wanted} are there to fit a model to"
+            continue
+        return model, _names(folders), ""
+    return None, "", why_not
 
 
 def _names(folders: Sequence[Path]) -> str:
@@ -324,6 +357,14 @@ def _trends(evidence: Sequence[Evidence]) -> tuple[Trend, ...]:
     return tuple(sorted(trends, key=weight))
 
 
+def _is_provisional(one: Evidence) -> bool:
+    return bool(one.provisional) or any(model.disturbed for model in one.models)
+
+
+def _has_claims(one: Evidence) -> bool:
+    return bool(one.figures) or any(not model.disturbed for model in one.models)
+
+
 def _missing(
     evidence: Sequence[Evidence],
     ranked: Sequence[RankedEngine],
@@ -332,35 +373,45 @@ def _missing(
     *,
     claims: bool,
     work: PlannedWork | None,
+    cores: int | None,
 ) -> list[tuple[str, str]]:
     found = []
     commands = {one.command for one in evidence}
+    # Measurements that were taken on a busy machine are repeated with the same option.
+    busy = any(map(_is_provisional, evidence)) and not any(map(_has_claims, evidence))
+    accept = " --accept-load" if busy else ""
     if not ranked:
+        # An engine with a model comes first, so that the next page has a model of what it ranks.
+        names = [model.name] if model is not None else []
+        names += [name for name in DEFAULT_COMPARISON if name not in names]
         found.append(
             (
                 "which engine is fastest: no workload ran on several engines",
-                "gridbench run --engine gridrpc-python --engine process-pool",
+                f"gridbench run {' '.join(names[:2])}{accept}",
             )
         )
     elif not claims:
         found.append(
             (
                 "an undisturbed comparison of engines: other programs used the machine",
-                "gridbench run --engine "
-                + " --engine ".join(one.name for one in ranked[:2])
-                + " --wait-for-quiet",
+                f"gridbench run {' '.join(one.name for one in ranked[:2])} --wait-for-quiet",
             )
         )
     if model is None:
         engine = f" --engine {ranked[0].name}" if ranked else ""
+        most = cores or max(1, *(one.cores for one in evidence))
+        # Without --out it takes a folder that is free.
         found.append(
             (
                 f"task size and number of cores: {why_not or 'there is no model of the engine'}",
-                f"gridbench advise --work 100s{engine} --out runs/advice",
+                f"gridbench advise --work 100s --cores {most}{engine}{accept}",
             )
         )
     if work is None:
-        found.append(("core-hours: the work is not known", "gridbench recommend --work 100h ..."))
+        folders = shlex.join(dict.fromkeys(str(one.source) for one in evidence))
+        found.append(
+            ("core-hours: the work is not known", f"gridbench recommend {folders} --work 100h")
+        )
     others = {
         "gridbench micro": "calls and start-up",
         "gridbench sync": "storage under load",

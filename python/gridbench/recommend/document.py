@@ -212,7 +212,7 @@ def _answer(one: Recommendation) -> str:
         )
     if one.ranked:
         best, nearest = one.ranked[:2]
-        if nearest.ratio <= ALIKE * best.ratio:
+        if len(one.tied) > 1:
             return (
                 f"{best.name} and {nearest.name} are as fast as each other within"
                 f" {percent(ALIKE - 1, 0)} on average"
@@ -237,11 +237,16 @@ def _engine(one: Recommendation) -> str:
         if one.claims
         else "no run was undisturbed"
     )
-    if ratio <= ALIKE:
-        return (
-            f"{best.name} or {nearest.name}: on average neither is more than"
-            f" {percent(ALIKE - 1, 0)} faster; {best.name} is fastest in {_of_workloads(best)}."
+    if len(one.tied) > 1:
+        names = [rank.name for rank in one.tied]
+        text = (
+            f"{' or '.join(names)}: on average {'neither' if len(names) == 2 else 'none'} is more"
+            f" than {percent(ALIKE - 1, 0)} faster; {best.name} is fastest in"
+            f" {_of_workloads(best)}"
         )
+        if one.engine != best.name:
+            text += f"; task size, cores and cost are of {one.engine}, of which there is a model"
+        return f"{text}."
     return (
         f"{best.name}: fastest in {_of_workloads(best)}, and on average {digits(ratio)} times as"
         f" fast as {nearest.name}; {proven}."
