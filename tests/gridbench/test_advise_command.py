@@ -194,11 +194,13 @@ def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
     monkeypatch.setattr(command, "_cached_model", lambda *_: stored)
     request, quiet = AdviceRequest(work=WORK), Console(quiet=True)
     found, origin = find_model(request, quiet)
-    assert found is model
+    assert found == replace(
+        model, made=time.strftime("%Y-%m-%dT%H:%M", time.localtime(stored.made))
+    )
     assert "the last of which was run 10 min ago" in origin
     assert calibrated == []
     assert find_model(_with(request, renew=True), quiet)[1] == ""
-    assert calibrated[0]["kept"] is None
+    assert calibrated[0]["stored"] is None
     assert calibrated[0]["seen"] == "then"
     # More data than it was measured with adds runs to those that were kept.
     large = replace(
@@ -207,7 +209,7 @@ def test_what_was_kept_is_used_if_it_covers_the_work_unless_it_is_to_be_renewed(
         work=replace(WORK, bytes_in_each=50.0 * MB),
     )
     assert find_model(large, quiet)[1] == ""
-    assert calibrated[1]["kept"] is stored
+    assert calibrated[1]["stored"] is stored
     assert (calibrated[0]["engine"], calibrated[1]["engine"]) == ("gridrpc-native", "other")
 
 

@@ -14,6 +14,7 @@ import pytest
 from golden import same_as_golden
 from gridbench.compare.record import FORM, Execution
 from gridbench.errors import InputError
+from gridbench.formats import between
 from gridbench.jsonl_store import Header
 from gridbench.model.model import PipelineModel
 from gridbench.model.saved import save_models
@@ -21,7 +22,14 @@ from gridbench.pages.document import StaticChart, markdown
 from gridbench.pages.render import page
 from gridbench.printing import Printing
 from gridbench.recommend.decision import PlannedWork, Recommendation, recommendations
-from gridbench.recommend.document import document_of, findings, headline, sentences, trends_table
+from gridbench.recommend.document import (
+    document_of,
+    findings,
+    headline,
+    sentences,
+    sources_table,
+    trends_table,
+)
 from gridbench.recommend.evidence import read_evidence
 from gridbench.recommend.options import planned_work, run_recommend, write_pdf
 from gridbench.scenario.grids import GridChoice, cases_of
@@ -134,7 +142,7 @@ def test_work_becomes_tasks_cores_and_core_hours(tmp_path: Path, model: Pipeline
     found = recommended([folder], work, 4)
     assert found.advice is not None
     assert found.core_hours is not None
-    assert found.advice.split.tasks <= 100
+    assert found.advice.split.tasks == 100  # those that it has, as they are long enough
     assert found.advice.split.cores <= 4
     expected = found.advice.expected.total * found.advice.split.cores / 3600
     assert found.core_hours == pytest.approx(expected)
@@ -142,8 +150,9 @@ def test_work_becomes_tasks_cores_and_core_hours(tmp_path: Path, model: Pipeline
     answers = dict(sentences(found))
     assert f"{found.core_hours * 0.5:.2f} at 0.5 per core-hour" in answers["Cost"]
     assert found.advice.limit[0][1:] in answers["Limit"]
-    assert found.task_time is not None
-    assert 0 < found.task_time < 10
+    least = found.task_time
+    assert least is not None
+    assert 0 < least.low < least.expected < least.high < 10
 
 
 @pytest.mark.parametrize("text", ["0x2s", "-1x2s", "manyx2s", "2xs", "soon", "99999999x1s"])
@@ -268,7 +277,8 @@ def test_of_engines_in_a_tie_the_one_with_a_model_gives_the_answers(
     assert (found.engine, found.model_source) == ("dask", str(stored))
     answers = dict(sentences(found))
     assert (
-        "; task size, cores and cost are of dask, of which there is a model." in answers["Engine"]
+        "; task size, cores and cost are those of dask, the first with a model."
+        in answers["Engine"]
     )
     assert "Cost" in answers
     assert headline([found]).startswith("dask ")
@@ -298,3 +308,43 @@ def test_a_comparison_is_proposed_with_the_engine_that_has_a_model(
     commands = [command for _, command in recommended([stored]).missing]
     assert commands[0] == "gridbench run dask gridrpc-native"
     assert commands[1] == f"gridbench recommend {stored} --work 100h"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("5000x30s", "Your tasks of 30 s are long enough: tasks of at least about "),
+        ("100000x1ms", " or more of your tasks together, to tasks from about "),
+        ("100h", "From about "),
+        ("4x1ms", "The work is too short for tasks that suit; "),
+    ],
+)
+def test_task_sizes_are_a_range_and_never_as_large_as_can_be(
+    text: str, size: str, tmp_path: Path, model: PipelineModel
+) -> None:
+    found = recommended([advice(tmp_path / "a", model)], planned_work(text, None), 2)
+    answers = dict(sentences(found))
+    assert size in answers["Task size"]
+    least = found.task_time
+    assert found.advice is not None
+    assert least is not None
+    cores, tasks = found.advice.split.cores, found.advice.split.tasks
+    if "too short" not in size:
+        # No core waits for long for the last tasks, and none is too short.
+        assert tasks >= 4 * cores
+        assert found.advice.work.seconds / tasks >= 0.99 * least.expected
+        assert f"({between(least.low, least.high)})" in answers["Task size"]
+
+
+def test_the_page_says_what_the_work_was_and_what_measured_it(
+    tmp_path: Path, model: PipelineModel
+) -> None:
+    stored = advice(tmp_path / "advice", replace(model, made="2031-02-03T04:05", disturbed=2))
+    found = recommended([stored], planned_work("5000x30", 0.04))
+    answers = dict(sentences(found))
+    # A time without a unit is seconds: the page shows how it was read.
+    assert answers["Work"] == ("5,000 tasks of 30 s, 41.7 h on one core; a core-hour costs 0.04.")
+    assert answers["Measured"] == "2031-02-03, gridrpc-native 1."
+    assert " for 5,000 tasks of 30 s on 2 cores" in headline([found])
+    rows = {name.text: [cell.text for cell in c] for _, name, c in sources_table(found).lines()}
+    assert rows[str(stored)] == ["gridbench advise", "2031-02-03 04:05", "0", "1"]

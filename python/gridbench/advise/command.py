@@ -240,7 +240,8 @@ def find_model(
             work = work.on_processors(usable_processors())
             stored = None if request.options.renew else _cached_model(engine, work)
             if stored is not None and covers(stored.model, work):
-                return stored.model, stored.describe(time.time())
+                model = replace(stored.model, made=_minutes(stored.made))
+                return model, stored.describe(time.time())
         with ProcessTemplate(RUNS_CASES, engine) as template:  # which gets ready meanwhile
             seen = settle(request.policy, console, begun=request.begun).began
             model = calibrate(
@@ -253,8 +254,12 @@ def find_model(
                 servers=servers,
                 seen=seen,
             )
-        return model, ""
+        return replace(model, made=_minutes(time.time())), ""
     return _given(request, request.options.source, console), ""
+
+
+def _minutes(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M", time.localtime(seconds))
 
 
 def _cached_model(engine: str, work: DivisibleWork) -> CachedModel | None:

@@ -59,6 +59,8 @@ class PipelineModel:
     disturbed: int = 0
     """So many of the runs that it is fitted to were disturbed by other programs, as the user
     accepted; what it predicts then claims nothing."""
+    made: str = ""
+    """When the last of these runs was, ISO 8601 in minutes; empty: unknown."""
 
     @property
     def name(self) -> str:

@@ -113,6 +113,7 @@ class _PipelineRecord:
     repeated: RepeatSpread | None
     tried: tuple[_Tried, ...]
     disturbed: int = 0
+    made: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +199,7 @@ def _saved_pipeline(model: PipelineModel) -> _PipelineRecord:
         repeated=model.repeated,
         tried=tuple(_Tried(shape=shape, cost=cost) for shape, cost in fit.tried),
         disturbed=model.disturbed,
+        made=model.made,
     )
 
 
@@ -231,6 +233,7 @@ def _pipeline_model(saved: _PipelineRecord) -> PipelineModel:
         held_out=saved.held_out,
         repeated=saved.repeated,
         disturbed=saved.disturbed,
+        made=saved.made,
     )
 
 

@@ -9,14 +9,16 @@ import math
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from gridbench.advise.advice import Advice, advise
+from gridbench.advise.advice import Advice, advise, parts_of
+from gridbench.advise.search import Split, predict
 from gridbench.advise.work import DivisibleWork
 from gridbench.errors import InputError
+from gridbench.model.kind import widening
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.model_kind import read_source
 from gridbench.model.observation import Situation
@@ -26,12 +28,16 @@ from gridbench.results.table import Compared
 from gridbench.statistics.claims import ALIKE, decided
 from gridbench.workload.body import SPIN
 
+FEWEST = 4
+"""Tasks for each core, at least, so that cores do not wait long for the last ones."""
 EFFICIENT = 0.9
 """Smallest share of the time for computing with which tasks are long enough."""
 _BLOCKS = 10
 """Tasks for each core, for this share."""
 DEFAULT_COMPARISON = ("gridrpc-native", "process-pool")
 """Engines to compare if none was compared: both are installed with gridbench."""
+MOST_PREDICTED = 100_000
+"""Tasks that a prediction follows one by one."""
 _SHORTEST, _LONGEST = 1e-6, 1e4  # seconds of a task
 _HOUR = 3600.0
 
@@ -46,6 +52,22 @@ class PlannedWork:
     """Number of tasks; None: any number."""
     price: float | None = None
     """Price of a core-hour."""
+
+    @property
+    def each(self) -> float | None:
+        """Seconds of each of the tasks; None: any."""
+        return None if self.tasks is None else self.seconds / self.tasks
+
+
+@dataclass(frozen=True, slots=True)
+class LeastTaskTime:
+    """Seconds of a task from which on workers are busy for `EFFICIENT` of the time."""
+
+    expected: float
+    low: float
+    """The lower end of the 90 % interval."""
+    high: float
+    """The upper one; infinite: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +118,10 @@ class Recommendation:
     model: PipelineModel | None
     model_source: str
     """The folders behind the model."""
-    task_time: float | None
-    """Seconds of a task from which on workers are busy for `EFFICIENT` of the time; None: not
-    known."""
+    task_time: LeastTaskTime | None
+    """None: not known."""
     advice: Advice | None
+    """Of the number of tasks that the work has, or in which they suit."""
     work: PlannedWork | None
     trends: tuple[Trend, ...]
     missing: tuple[tuple[str, str], ...]
@@ -132,7 +154,7 @@ class Recommendation:
 
     @property
     def core_hours(self) -> float | None:
-        """Core-hours of the work, as advised."""
+        """Core-hours of the work, as planned."""
         if self.advice is None:
             return None
         return self.advice.expected.total * self.advice.split.cores / _HOUR
@@ -160,9 +182,10 @@ def _of_machine(
     workloads = _workloads(evidence)
     ranked, claims = _ranked(workloads)
     model, source, why_not = _model(evidence, [one.name for one in tied(ranked)])
+    task_time = None if model is None else _task_time(model)
     advice = None
     if model is not None and work is not None:
-        advice = advise(model, _work(work, model, cores))
+        advice = _planned(model, work, cores, task_time)
     return Recommendation(
         host=host,
         cores=max(one.cores for one in evidence),
@@ -171,7 +194,7 @@ def _of_machine(
         claims=claims,
         model=model,
         model_source=source,
-        task_time=None if model is None else _task_time(model),
+        task_time=task_time,
         advice=advice,
         work=work,
         trends=_trends(evidence),
@@ -307,24 +330,65 @@ def _work(planned: PlannedWork, model: PipelineModel, cores: int | None) -> Divi
     return work
 
 
-def _task_time(model: PipelineModel) -> float | None:
-    """Seconds of a task from which on workers do the work for `EFFICIENT` of the time, without
-    their start; None: not even of long ones."""
+def _planned(
+    model: PipelineModel, planned: PlannedWork, cores: int | None, least: LeastTaskTime | None
+) -> Advice:
+    """The best number of cores with a number of tasks that suits, and not the one that is best by
+    a little: that would be as few tasks as cores, which may take days each."""
+    found = advise(model, _work(planned, model, cores))
+    tasks = _tasks(planned, found.split, least)
+    if tasks == found.split.tasks:
+        return found
+    expected = predict(model, found.work, tasks, found.split.cores)
+    split = Split(tasks, found.split.cores, expected.total)
+    return replace(found, split=split, expected=expected, parts=parts_of(model, found.work, split))
+
+
+def _tasks(planned: PlannedWork, best: Split, least: LeastTaskTime | None) -> int:
+    """The tasks of the work, put together if they are too short; of any number, `FEWEST` for each
+    core. The best number of tasks if the work is too short for that."""
+    if least is None:
+        return best.tasks
+    if planned.tasks is not None and planned.each is not None:
+        together = math.ceil(least.expected / planned.each)
+        tasks = math.ceil(planned.tasks / together)
+        return min(tasks, MOST_PREDICTED) if tasks >= best.cores else best.tasks
+    tasks = FEWEST * best.cores
+    return tasks if planned.seconds / tasks >= least.expected else best.tasks
+
+
+def _task_time(model: PipelineModel) -> LeastTaskTime | None:
+    """The least time of tasks with which workers, once started, are busy for `EFFICIENT` of the
+    time; None: not even long ones do that."""
     cores = max(1, int(model.ranges.cores.high))
     free = {name: 0.0 for name in model.values if name.startswith("start.")}
+    # Of workers that have started, unless no run had such.
+    warm = "warm" in model.ranges.starts
 
-    def efficient(seconds: float) -> bool:
-        situation = Situation(cores=cores, sleep=np.full(_BLOCKS * cores, seconds))
-        (total,) = model.totals([situation], free).tolist()
-        return bool(situation.ideal >= EFFICIENT * total)
+    def situation(seconds: float, *, warm: bool) -> Situation:
+        return Situation(cores=cores, sleep=np.full(_BLOCKS * cores, seconds), warm=warm)
 
-    if not efficient(_LONGEST):
+    def least(factor: float) -> float:
+        """With an overhead that is so many times what the model says; infinite: none."""
+
+        def efficient(seconds: float) -> bool:
+            run = situation(seconds, warm=False)
+            (total,) = model.totals([run], free).tolist()
+            return bool((1 - EFFICIENT) * run.ideal >= EFFICIENT * factor * (total - run.ideal))
+
+        if not efficient(_LONGEST):
+            return math.inf
+        low, high = math.log(_SHORTEST), math.log(_LONGEST)
+        while high - low > 0.05:
+            middle = (low + high) / 2
+            low, high = (low, middle) if efficient(math.exp(middle)) else (middle, high)
+        return math.exp(high)
+
+    expected = least(1.0)
+    if not math.isfinite(expected):
         return None
-    low, high = math.log(_SHORTEST), math.log(_LONGEST)
-    while high - low > 0.05:
-        middle = (low + high) / 2
-        low, high = (low, middle) if efficient(math.exp(middle)) else (middle, high)
-    return math.exp(high)
+    factor = widening(model.unsure(situation(expected, warm=warm)))
+    return LeastTaskTime(expected, least(1 / factor), least(factor))
 
 
 def _trends(evidence: Sequence[Evidence]) -> tuple[Trend, ...]:

@@ -7,6 +7,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
+from gridbench.advise.advice import Advice
 from gridbench.formats import (
     amount,
     between,
@@ -16,11 +17,12 @@ from gridbench.formats import (
     percent,
     plain,
     rough,
+    size,
     times,
     whole,
 )
 from gridbench.machine.judgement import disturbed_count
-from gridbench.model.model import TotalPrediction
+from gridbench.model.model import PipelineModel, TotalPrediction
 from gridbench.pages.colours import engine_colours
 from gridbench.pages.document import (
     EVERYWHERE,
@@ -37,7 +39,16 @@ from gridbench.pages.document import (
 )
 from gridbench.pages.svg import Bar, Mark, bars, over_time
 from gridbench.pages.table import Column, Table, table_of
-from gridbench.recommend.decision import EFFICIENT, RankedEngine, Recommendation, Trend
+from gridbench.recommend.decision import (
+    EFFICIENT,
+    FEWEST,
+    MOST_PREDICTED,
+    LeastTaskTime,
+    PlannedWork,
+    RankedEngine,
+    Recommendation,
+    Trend,
+)
 from gridbench.recommend.evidence import Evidence
 from gridbench.statistics.claims import ALIKE, provisional
 
@@ -63,14 +74,23 @@ def headline(recommendations: Sequence[Recommendation]) -> str:
 
 def sentences(one: Recommendation) -> list[tuple[str, str]]:
     """Each question with its answer."""
-    found = [("Engine", _engine(one)), ("Task size", _task_size(one)), ("Cores", _cores(one))]
+    found = [
+        ("Work", _work(one)),
+        ("Engine", _engine(one)),
+        ("Task size", _task_size(one)),
+        ("Cores", _cores(one)),
+    ]
     if one.advice is not None:
         what, seconds = one.advice.limit
         share = seconds / one.advice.expected.total
         found.append(
             ("Limit", f"{what[0].upper()}{what[1:]} takes {percent(share, 0)} of the time.")
         )
-    found += [("Cost", _cost(one)), ("Confidence", _confidence(one))]
+    found += [
+        ("Cost", _cost(one)),
+        ("Confidence", _confidence(one)),
+        ("Measured", _measured(one)),
+    ]
     return [(what, text) for what, text in found if text]
 
 
@@ -162,8 +182,18 @@ def sources_table(one: Recommendation) -> Table:
         Column("folder", lambda evidence: str(evidence.source)),
         Column("made by", lambda evidence: evidence.command),
         Column("date", lambda evidence: evidence.date.replace("T", " ") or None),
-        Column("figures", lambda evidence: len(evidence.figures) + len(evidence.models)),
-        Column("provisional figures", lambda evidence: len(evidence.provisional) or None),
+        Column(
+            "undisturbed figures",
+            lambda evidence: (
+                len(evidence.figures) + sum(not model.disturbed for model in evidence.models)
+            ),
+        ),
+        Column(
+            "provisional figures",
+            lambda evidence: (
+                len(evidence.provisional) + sum(model.disturbed > 0 for model in evidence.models)
+            ),
+        ),
     ]
     return table_of(columns, one.evidence)
 
@@ -181,7 +211,13 @@ def to_record(one: Recommendation) -> dict[str, object]:
         "host": one.host,
         "engine": one.engine or None,
         "provisional": one.provisional,
-        "task_time": one.task_time,
+        "task_time": None if one.task_time is None else one.task_time.expected,
+        "task_time_interval": None
+        if one.task_time is None
+        else [
+            one.task_time.low,
+            one.task_time.high if math.isfinite(one.task_time.high) else None,
+        ],
         "tasks": None if advice is None else advice.split.tasks,
         "cores": None if advice is None else advice.split.cores,
         "expected": None
@@ -203,12 +239,12 @@ def to_record(one: Recommendation) -> dict[str, object]:
 
 
 def _answer(one: Recommendation) -> str:
-    if one.advice is not None and one.core_hours is not None:
-        split, expected = one.advice.split, one.advice.expected
+    if one.advice is not None and one.core_hours is not None and one.work is not None:
+        expected = one.advice.expected
         return (
-            f"{one.engine} with {counted(split.tasks, 'task')} on {counted(split.cores, 'core')}"
-            f" takes {_time(expected.total)} ({_interval(expected)}) and"
-            f" {_hours(one.core_hours)}"
+            f"{one.engine} takes {_time(expected.total)} ({_interval(expected)}) and"
+            f" {_hours(one.core_hours)} for {_size(one.work)} on"
+            f" {counted(one.advice.split.cores, 'core')}"
         )
     if one.ranked:
         best, nearest = one.ranked[:2]
@@ -238,14 +274,14 @@ def _engine(one: Recommendation) -> str:
         else "no run was undisturbed"
     )
     if len(one.tied) > 1:
-        names = [rank.name for rank in one.tied]
+        alike = [rank.name for rank in one.tied]
         text = (
-            f"{' or '.join(names)}: on average {'neither' if len(names) == 2 else 'none'} is more"
+            f"{' or '.join(alike)}: on average {'neither' if len(alike) == 2 else 'none'} is more"
             f" than {percent(ALIKE - 1, 0)} faster; {best.name} is fastest in"
             f" {_of_workloads(best)}"
         )
         if one.engine != best.name:
-            text += f"; task size, cores and cost are of {one.engine}, of which there is a model"
+            text += f"; task size, cores and cost are those of {one.engine}, the first with a model"
         return f"{text}."
     return (
         f"{best.name}: fastest in {_of_workloads(best)}, and on average {digits(ratio)} times as"
@@ -259,19 +295,66 @@ def _of_workloads(rank: RankedEngine) -> str:
     return f"{rank.fastest} of {counted(rank.workloads, 'workload')}"
 
 
+def _size(work: PlannedWork) -> str:
+    if work.tasks is None or work.each is None:
+        return f"{_time(work.seconds)} of work"
+    return f"{counted(work.tasks, 'task')} of {_time(work.each)}"
+
+
+def _work(one: Recommendation) -> str:
+    """What the user has said of the work, so that a slip is seen."""
+    if one.work is None:
+        return ""
+    if one.work.tasks is None:
+        text = f"{_time(one.work.seconds)} on one core, in any number of tasks"
+    else:
+        text = f"{_size(one.work)}, {_time(one.work.seconds)} on one core"
+    if one.work.price is not None:
+        text += f"; a core-hour costs {plain(one.work.price)}"
+    return f"{text}."
+
+
 def _task_size(one: Recommendation) -> str:
-    parts = []
-    if one.advice is not None:
-        split, work = one.advice.split, one.advice.work
-        parts.append(f"{counted(split.tasks, 'task')} of {_time(work.seconds / split.tasks)} each")
-    if one.task_time is not None and one.model is not None:
-        cores = int(one.model.ranges.cores.high)
-        parts.append(
-            f"tasks of at least {rough(one.task_time)} keep {counted(cores, 'worker')} of"
-            f" {one.model.name} busy for {percent(EFFICIENT, 0)} of the time"
-        )
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]}." if text else "Not known: there is no model."
+    if one.model is None:
+        return "Not known: there is no model."
+    text = _suitable(one, one.model)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _suitable(one: Recommendation, model: PipelineModel) -> str:
+    """A range of task sizes, as nearly all in it do as well."""
+    least, advice = one.task_time, one.advice
+    if least is None:
+        never = f"no tasks keep workers busy for {percent(EFFICIENT, 0)} of the time"
+        return never if advice is None else f"{never}; {_split(advice)}"
+    workers = f"{counted(int(model.ranges.cores.high), 'worker')} of {model.name}"
+    share = f"{percent(EFFICIENT, 0)} of the time"
+    rule = f"tasks of at least {_least(least)} keep {workers} busy for {share}"
+    if advice is None or one.work is None:
+        return rule
+    work, most = one.work, one.work.seconds / (FEWEST * advice.split.cores)
+    if work.each is not None and work.each >= least.expected:
+        return f"your tasks of {_time(work.each)} are long enough: {rule}"
+    if most < least.expected:
+        return f"the work is too short for tasks that suit; {_split(advice)}: {rule}"
+    suit = (
+        f"from {_least(least)} to {_time(most)} each: shorter ones keep {workers} busy for less"
+        f" than {share}, and of longer ones each core gets fewer than {FEWEST}"
+    )
+    if work.each is None:
+        return suit
+    together = math.ceil(least.expected / work.each)
+    return f"put {together:,} or more of your tasks together, to tasks {suit}"
+
+
+def _least(least: LeastTaskTime) -> str:
+    ends = between(least.low, least.high) if math.isfinite(least.high) else "or much longer"
+    return f"about {rough(least.expected)} ({ends})"
+
+
+def _split(advice: Advice) -> str:
+    tasks = advice.split.tasks
+    return f"{counted(tasks, 'task')} of {_time(advice.work.seconds / tasks)} each are best"
 
 
 def _cores(one: Recommendation) -> str:
@@ -282,7 +365,10 @@ def _cores(one: Recommendation) -> str:
     measured = f"runs with {low} to {high} cores" if low != high else f"runs with {high} cores"
     if one.advice is None:
         return f"Not decided, as the work is not known; there are {measured}."
-    return f"{counted(one.advice.split.cores, 'core')}; there are {measured}."
+    text = f"{counted(one.advice.split.cores, 'core')}; there are {measured}"
+    if one.advice.work.cores_asked:
+        text += "; tasks that compute gain nothing from more than the machine has"
+    return f"{text}."
 
 
 def _cost(one: Recommendation) -> str:
@@ -309,9 +395,29 @@ def _confidence(one: Recommendation) -> str:
         expected = one.advice.expected
         if one.model is not None and not one.model.disturbed:
             parts.append(f"19 of 20 runs should take no more than {_time(expected.high)}")
+        if one.work and one.work.tasks and one.work.tasks > MOST_PREDICTED:
+            parts.append(f"the time is that of the work as {MOST_PREDICTED:,} tasks at most")
         parts += [f"beyond what was measured: {text}" for text in expected.extrapolated]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _measured(one: Recommendation) -> str:
+    """Dates, machine and versions."""
+    dates = sorted(evidence.date[:10] for evidence in one.evidence if evidence.date)
+    machine = {key: value for evidence in one.evidence for key, value in evidence.machine.items()}
+    versions: dict[str, dict[str, None]] = {}
+    for evidence in one.evidence:
+        for name, version in evidence.versions.items():
+            versions.setdefault(name, {})[version] = None
+    parts = [
+        " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "",
+        str(machine.get("processor") or ""),
+        f"{size(machine['memory'])} of memory" if machine.get("memory") else "",
+        str(machine.get("system") or ""),
+        *(f"{name} {' and '.join(known)}" for name, known in versions.items()),
+    ]
+    return f"{', '.join(filter(None, parts))}." if any(parts) else ""
 
 
 def _charts(number: int, one: Recommendation) -> Iterator[StaticChart]:

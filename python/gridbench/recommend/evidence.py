@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,10 @@ class Evidence:
     provisional: Mapping[FigureName, Measure]
     """Figures with disturbed measurements only."""
     models: tuple[PipelineModel, ...] = ()
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    """What the record says of it, see `gridbench.run.machine`."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of programs and engines, by name."""
     told: str = ""
     """The first sentence of the report; empty: none."""
 
@@ -85,7 +89,14 @@ def _read(source: Path) -> Iterator[Evidence]:
         document = kind.document([folder])
         header, answer = document.header, document.sentences[0]
         assert header is not None
-        found = _of_rows(folder, kind, kind.rows(folder), header.machine, header.started)
+        found = _of_rows(
+            folder,
+            kind,
+            kind.rows(folder),
+            machine=header.machine,
+            date=header.started,
+            versions=_programs(header.versions),
+        )
         yield replace(found, told=answer)
 
 
@@ -99,15 +110,24 @@ def _of_runs(source: Path, kind: ResultKind) -> Iterator[Evidence]:
         # Logs are of different systems, which they do not name.
         rows = (replace(row, engine=run.engine) for run in runs for row in kind.rows(run.path))
         date = min(str(run.record.get("started") or "") for run in runs)
-        yield _of_rows(source, kind, rows, section(runs[0].record, "machine"), date)
+        record = runs[0].record
+        versions = _programs(section(record, "versions")) | {
+            run.engine: str(version)
+            for run in runs
+            if (version := section(run.record, "engine").get("version"))
+        }
+        machine = section(record, "machine")
+        yield _of_rows(source, kind, rows, machine=machine, date=date, versions=versions)
 
 
 def _of_rows(
     source: Path,
     kind: ResultKind,
     rows: Iterable[ResultRow],
+    *,
     machine: Mapping[str, Any],
     date: str,
+    versions: Mapping[str, str],
 ) -> Evidence:
     found = list(rows)
     figures = measures(row for row in found if row.valid)
@@ -120,6 +140,8 @@ def _of_rows(
         date=date[:16],
         figures=figures,
         provisional={key: one for key, one in disturbed.items() if key not in figures},
+        machine=machine,
+        versions=versions,
     )
 
 
@@ -131,11 +153,18 @@ def _of_advice(source: Path) -> Evidence:
         command=ADVISE,
         host=place.host,
         cores=place.processors,
-        date="",
+        date=max(model.made for model in models),
         figures={},
         provisional={},
         models=models,
+        versions={model.name: model.fit.place.version for model in models},
     )
+
+
+def _programs(versions: Mapping[str, Any]) -> dict[str, str]:
+    """Those on which figures depend."""
+    names = {"gridrpc": "gridrpc", "python": "Python"}
+    return {name: str(versions[key]) for key, name in names.items() if versions.get(key)}
 
 
 def _host(machine: Mapping[str, Any]) -> str:
