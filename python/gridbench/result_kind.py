@@ -263,6 +263,11 @@ def rules_for(source: Path) -> Rules[Any] | None:
     return None if kind is None else rules_of(kind)
 
 
+def model_rules() -> Rules[Any]:
+    """What models of `gridbench advise` are judged by, which are no results of their own."""
+    return cast("Rules[Any]", importlib.import_module("gridbench.model.rules").RULES)
+
+
 def rules_of(kind: ResultKind) -> Rules[Any]:
     """What results of this kind are judged by."""
     module, _, name = kind.rules.partition(":")

@@ -32,6 +32,16 @@ def default_folder(name: str = "") -> Path:
     return folder
 
 
+def refuse_to_replace(folder: Path, files: Sequence[str], noun: str, *, replace: bool) -> None:
+    """InputError for a folder with any of these files, if they are not to be replaced."""
+    if not replace and any((folder / name).exists() for name in files):
+        raise InputError(
+            f"the output folder holds {noun} already",
+            file=folder,
+            remedy="choose another --out, or add --force to replace it",
+        )
+
+
 def unusable(folder: Path, error: OSError) -> InputError:
     """Error for a folder that cannot be made, read or written."""
     if isinstance(error, FileExistsError):

@@ -180,7 +180,7 @@ def test_the_command_tells_and_writes(model: PipelineModel, tmp_path: Path, grid
     assert (tmp_path / "advice" / "report.html").stat().st_size > 100_000
     again = gridbench(
         *("advise", "--work", "1s", "--cores", "16", "--json"),
-        *("--from", "advice/model.json", "--out", "advice"),
+        *("--from", "advice/model.json", "--out", "again"),
     )
     assert json.loads(again.stdout)["engine"] == "made-up"
 

@@ -42,7 +42,7 @@ def _request(folder: Path, *models: PipelineModel, **more: Any) -> AdviceRequest
     return AdviceRequest(
         work=WORK,
         printing=Printing(as_json=True),
-        options=AdviceParameters(source=folder / "models.json", out=folder / "advice"),
+        options=AdviceParameters(source=folder / "models.json", out=folder / "advice", force=True),
         **more,
     )
 
@@ -77,7 +77,7 @@ def test_advice_for_a_system_that_is_not_here_is_reported_and_has_its_map(
 ) -> None:
     request = AdviceRequest(
         work=replace(WORK, seconds=3600.0),
-        options=AdviceParameters(profile="ninfg", maps=True, out=tmp_path / "advice"),
+        options=AdviceParameters(profile="ninfg", maps=True, out=tmp_path / "advice", force=True),
     )
     assert give_advice(request) == 0
     reported = capsys.readouterr()
@@ -114,6 +114,20 @@ def test_of_several_models_one_is_chosen(
     assert "cores of other, as tasks that wait." in " ".join(reported["sentences"])
     with pytest.raises(InputError, match=r"there are no models\nhint: give another --from"):
         give_advice(_request(tmp_path))
+
+
+def test_an_advice_is_not_replaced_unless_that_is_wanted(
+    model: PipelineModel, tmp_path: Path
+) -> None:
+    request = _with(_request(tmp_path, _of(model, "one"), _of(model, "other")), force=False)
+    assert give_advice(_with(request, engine="one")) == 0
+    with pytest.raises(InputError, match=r"the output folder holds an advice already\n.*--force"):
+        give_advice(_with(request, engine="other"))
+    (stored,) = load_models(tmp_path / "advice" / "model.json")
+    assert stored.name == "one"
+    assert give_advice(_with(request, engine="other", force=True)) == 0
+    (stored,) = load_models(tmp_path / "advice" / "model.json")
+    assert stored.name == "other"
 
 
 def test_a_folder_of_the_users_stays_if_nothing_comes_of_it(

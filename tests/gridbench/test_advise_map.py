@@ -82,7 +82,18 @@ def test_the_command_maps_each_model_of_a_file(
     model: PipelineModel, tmp_path: Path, gridbench: Run
 ) -> None:
     save_models([of(model, "one"), of(model, "other")], tmp_path / "models.json")
-    command = ("advise", "--work", "1s", "--cores", "8", "--task", "sleep", "--out", "advice")
+    command = (
+        "advise",
+        "--work",
+        "1s",
+        "--cores",
+        "8",
+        "--task",
+        "sleep",
+        "--out",
+        "advice",
+        "--force",
+    )
     done = gridbench(*command, "--from", "models.json", "--engine", "one", "--map", "--json")
     assert done.returncode == 0, done.stderr
     text = json.loads(done.stdout)

@@ -153,7 +153,7 @@ def test_how_many_cores_end_it_in_time() -> None:
 
 
 def test_the_command_takes_a_name_or_a_file(tmp_path: Path, gridbench: Run) -> None:
-    command = ("advise", "--work", "10h", "--cores", "1000", "--json", "--out", "advice")
+    command = ("advise", "--work", "10h", "--cores", "1000", "--json", "--out", "advice", "--force")
     named = gridbench(*command, "--profile", "ninfg")
     assert named.returncode == 0, named.stderr
     reported = json.loads(named.stdout)

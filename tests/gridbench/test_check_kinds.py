@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.check import RULES
-from gridbench.result_kind import RUNS, all_kinds, module_of, rules_of
+from gridbench.model.model import PipelineModel
+from gridbench.model.saved import save_models
+from gridbench.result_kind import RUNS, all_kinds, model_rules, module_of, rules_of
 from gridbench.rules import Rules
 from judging import (
     DISTURBED,
@@ -78,6 +80,7 @@ def all_rules() -> dict[str, Rules[Any]]:
     kinds = {kind.title: rules_of(kind) for kind in all_kinds()}
     return {
         "Runs of tasks and scenarios": rules_of(module_of(RUNS)),
+        "Models": model_rules(),
         "Micro benchmarks": kinds["gridbench micro"],
         "Synchronised rounds": kinds["gridbench sync"],
         "Data grids": kinds["gridbench data"],
@@ -108,3 +111,21 @@ def test_all_rules_have_their_reasons() -> None:
 def test_scenarios_are_judged_by_their_runs() -> None:
     titles = {kind.title: rules_of(kind).key for kind in all_kinds()}
     assert titles["gridbench scenario"] == titles["gridbench run"] == "runs"
+
+
+def test_models_of_advice_are_judged(gridbench: Run, tmp_path: Path, model: PipelineModel) -> None:
+    for name, disturbed in (("quiet", 0), ("busy", 3)):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        dated = replace(model, made="2031-02-03T04:05", disturbed=disturbed)
+        save_models([dated], tmp_path / "all" / name / "model.json")
+    done = gridbench("check", "all/quiet")
+    assert done.returncode == 0, done.stdout
+    assert "All rules are kept." in done.stdout
+    done = gridbench("check", "all", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)["models"]
+    assert {Path(place).name: own[0]["outcome"] for place, own in found.items()} == {
+        "busy": "broken",
+        "quiet": "kept",
+    }
+    assert "other programs disturbed 3 of 39 runs" in done.stdout

@@ -253,6 +253,14 @@ def test_the_command_prints_json(gridbench: Run, tmp_path: Path) -> None:
         None,
     )
     assert "![" in (tmp_path / "out" / "recommendation.md").read_text()
+    page = tmp_path / "out" / "recommendation.html"
+    page.write_text("mine")
+    refused = gridbench("recommend", "a", "--out", "out")
+    assert refused.returncode == 2
+    assert "the output folder holds a recommendation already" in refused.stderr
+    assert page.read_text() == "mine"
+    assert gridbench("recommend", "a", "--out", "out", "--force").returncode == 0
+    assert page.read_text() != "mine"
     refused = gridbench("recommend", "a", "--price", "1")
     assert refused.returncode == 2
     assert "--price is the price of a core-hour of --work" in refused.stderr
@@ -348,3 +356,14 @@ def test_the_page_says_what_the_work_was_and_what_measured_it(
     assert " for 5,000 tasks of 30 s on 2 cores" in headline([found])
     rows = {name.text: [cell.text for cell in c] for _, name, c in sources_table(found).lines()}
     assert rows[str(stored)] == ["gridbench advise", "2031-02-03 04:05", "0", "1"]
+
+
+def test_models_below_a_folder_are_found(tmp_path: Path, model: PipelineModel) -> None:
+    stored = [advice(tmp_path / name, model, name) for name in ("dask", "ray")]
+    # Of something else, in a file of the same name.
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.json").write_text("{}")
+    assert [one.source for one in read_evidence([tmp_path])] == stored
+    (stored[0] / "model.json").write_text('{"kind": "gridbench model"}')
+    with pytest.raises(InputError, match="is not a model"):
+        read_evidence([stored[0]])

@@ -40,19 +40,19 @@ from gridbench.machine.options import Policy
 from gridbench.machine.quiet import settle
 from gridbench.model.model import PipelineModel, model_of
 from gridbench.model.model_kind import read_source
+from gridbench.model.rules import MODEL
 from gridbench.model.saved import load_models, save_models
 from gridbench.pages.document import write_page
 from gridbench.pages.terminal import print_document
 from gridbench.printing import Printing
 from gridbench.process.child import ProcessTemplate
+from gridbench.results_folder import REPORT, default_folder, refuse_to_replace
 from gridbench.run.machine import usable_processors
 from gridbench.run.participants import find_participant
 from gridbench.scenario.run_case import RUNS_CASES
 from gridbench.simulate.profiles import system_of
 from gridbench.terminal import say
 from gridbench.workload.body import keeps_time
-
-_PAGE = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +78,8 @@ def give_advice(request: AdviceRequest) -> int:
     """Find a model, think, tell, write the page, and try it if that is wanted. The exit status; 1:
     a run failed; 3: other programs disturbed it, so that nothing can be claimed, and that was not
     accepted. InputError for what makes no sense."""
-    folder = request.options.out or Path("runs", time.strftime("advice-%Y-%m-%dT%H-%M-%S"))
+    folder = request.options.out or default_folder("advice")
+    refuse_to_replace(folder, [MODEL, REPORT], "an advice", replace=request.options.force)
     with _made(folder):
         return _advise(request, folder)
 
@@ -126,8 +127,8 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
     advice = advise(model, work, origin, request.within)
     advice = replace(advice, from_where=from_where(stored, place, work, advice.split))
     maps = _maps(request, advice)
-    save_models([model], folder / "model.json")
-    write_page(document_of(advice, maps=maps), folder / _PAGE)
+    save_models([model], folder / MODEL)
+    write_page(document_of(advice, maps=maps), folder / REPORT)
     out = request.printing.tables()
     print_document(out, document_of(advice))
     trial = None
@@ -135,7 +136,7 @@ def _advise(request: AdviceRequest, folder: Path) -> int:
         trial = try_out(
             advice, participant, request.effort, console, request.policy, servers=servers
         )
-        write_page(document_of(advice, trial, maps), folder / _PAGE)
+        write_page(document_of(advice, trial, maps), folder / REPORT)
         print_document(out, trial_document(trial))
         is_kept = request.options.source is None and servers is None
         if is_kept and trial.contradicts(advice.expected.low, advice.expected.high):
@@ -220,7 +221,7 @@ def _of_profile(request: AdviceRequest, name: str, folder: Path) -> int:
         raise InputError("is not a profile", file=name, remedy="give a saved model by --from")
     advice = advise(Profiled(system_of(name)), request.work, limit=request.within)
     maps = _maps(request, advice)
-    write_page(document_of(advice, maps=maps), folder / _PAGE)
+    write_page(document_of(advice, maps=maps), folder / REPORT)
     print_document(request.printing.tables(), document_of(advice))
     request.printing.document(lambda: to_record(advice, maps=maps))
     request.printing.say(f"results: {folder}")

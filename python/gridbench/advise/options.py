@@ -221,6 +221,7 @@ class AdviceParameters:
         help="Folder for the page and the model.",
         default_text="runs/advice-<time>",
     )
+    force: bool = option("--force", FLAG, help="Replace existing files.", default=False)
 
     @property
     def body(self) -> str:

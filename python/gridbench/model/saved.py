@@ -160,6 +160,15 @@ def load_models(path: Path) -> list[PipelineModel]:
         raise InputError(f"is not a model: {error}", file=path, remedy=REMEDY) from None
 
 
+def is_model_of_tasks(path: Path) -> bool:
+    """Whether a file looks like models of tasks; whether it is, loading tells."""
+    try:
+        record = read_record(path)
+    except (InputError, RecordError):
+        return False
+    return bool(record.get("of", TASKS) == TASKS)
+
+
 def pipeline_models(record: Any) -> list[PipelineModel]:
     """The models in what `pipeline_record` gives. RecordError if it is something else."""
     if not isinstance(record, dict) or record.get("kind") != KIND:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gridbench.errors import InputError
 from gridbench.model.model import PipelineModel
+from gridbench.model.rules import MODEL, advice_folders
 from gridbench.model.saved import load_models
 from gridbench.report.source import Run, load_runs, section
 from gridbench.result_kind import (
@@ -27,7 +28,6 @@ from gridbench.run.recorder import runs_below
 from gridbench.scenario.results import folders_of_results
 
 ADVISE = "gridbench advise"
-_MODEL = "model.json"
 _PARAGRAPH = re.compile(r"^(?![#|<!-]).+")
 _ESCAPED = re.compile(r"\\([\\`*_\[\]<>|&#~])")
 
@@ -72,9 +72,12 @@ def _read(source: Path) -> Iterator[Evidence]:
     if not source.exists():
         raise InputError("does not exist", file=source, remedy="give folders of results")
     kind = kind_of([source])
+    below = advice_folders(source)
+    # A damaged model in a folder that was named is an error.
+    models = [source, *below] if (source / MODEL).is_file() and source not in below else below
+    yield from map(_of_advice, models)
     if not kind.holds(source):
-        if (source / _MODEL).is_file():
-            yield _of_advice(source)
+        if models:
             return
         raise InputError(
             "holds no results",
@@ -146,7 +149,7 @@ def _of_rows(
 
 
 def _of_advice(source: Path) -> Evidence:
-    models = tuple(load_models(source / _MODEL))
+    models = tuple(load_models(source / MODEL))
     place = models[0].fit.place
     return Evidence(
         source=source,

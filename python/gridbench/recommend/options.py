@@ -21,6 +21,7 @@ from gridbench.quantities import CORES
 if TYPE_CHECKING:
     from gridbench.recommend.decision import PlannedWork
 
+_PAGE = "recommendation.html"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _SECONDS = 120
 """After which a browser is ended."""
@@ -53,6 +54,7 @@ _SECONDS = 120
     metavar="DIR",
     help="Folder for the page. [default: runs/recommendation-<time>]",
 )
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @printing_options
 def recommend(
     *,
@@ -61,15 +63,16 @@ def recommend(
     cores: int | None,
     price: float | None,
     out: Path | None,
+    force: bool,
     printing: Printing,
 ) -> None:
     """Write the one-page recommendation from any results.
 
     FOLDERs are results of run, micro, scenario, advise, sync, data or compare, of one or several
-    machines. The page says which engine to use, how large tasks should be, on how many cores, the
-    bottleneck, how sure that is, and what it costs in core-hours. Several results of the same kind
-    become a history. Nothing is measured: what is missing is named with the command that measures
-    it.
+    machines; of run and advise also folders above theirs. The page says which engine to use, how
+    large tasks should be, on how many cores, the bottleneck, how sure that is, and what it costs in
+    core-hours. Several results of the same kind become a history. Nothing is measured: what is
+    missing is named with the command that measures it.
 
     DIR then holds recommendation.html, recommendation.md with its pictures as SVG, and, if Chromium
     is installed, recommendation.pdf.
@@ -85,6 +88,7 @@ def recommend(
             work=None if work is None else planned_work(work, price),
             cores=cores,
             folder=out,
+            force=force,
             printing=printing,
         )
     )
@@ -97,6 +101,7 @@ def run_recommend(
     cores: int | None,
     folder: Path | None,
     printing: Printing,
+    force: bool = False,
 ) -> int:
     """Write the recommendation; the exit status. InputError for what is no folder of results."""
     from gridbench.atomic_write import write_file
@@ -105,15 +110,16 @@ def run_recommend(
     from gridbench.recommend.decision import recommendations
     from gridbench.recommend.document import document_of, to_record
     from gridbench.recommend.evidence import read_evidence
-    from gridbench.results_folder import default_folder, unusable
+    from gridbench.results_folder import default_folder, refuse_to_replace, unusable
 
-    made = recommendations(read_evidence(sources), work, cores)
     folder = folder or default_folder("recommendation")
+    refuse_to_replace(folder, [_PAGE], "a recommendation", replace=force)
+    made = recommendations(read_evidence(sources), work, cores)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unusable(folder, error) from None
-    page = folder / "recommendation.html"
+    page = folder / _PAGE
     document = document_of(made)
     write_page(document, page)
     write_file(folder / "recommendation.md", markdown(document))

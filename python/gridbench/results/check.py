@@ -16,7 +16,7 @@ from gridbench.command_line import CommandWithExamples
 from gridbench.errors import InputError, print_warning
 from gridbench.formats import counted
 from gridbench.printing import json_option, print_json
-from gridbench.result_kind import RUNS, module_of, rules_for, rules_of
+from gridbench.result_kind import RUNS, model_rules, module_of, rules_for, rules_of
 from gridbench.rules import Finding, Rules
 from gridbench.terminal import new_console, new_table, printable
 
@@ -95,11 +95,11 @@ def _results(source: Path, rules_for: RulesFor) -> list[tuple[Rules[Any], Path, 
         if (rules := rules_for(folder)) is not None
         for place in rules.places(folder)
     ]
-    runs = rules_of(module_of(RUNS))
-    found += [(runs, place, place == source) for place in runs.places(source)]
+    for rules in (rules_of(module_of(RUNS)), model_rules()):
+        found += [(rules, place, place == source) for place in rules.places(source)]
     if not found:
         raise InputError(
-            "holds no run, and no results of another benchmark",
+            "holds no run, no model, and no results of another benchmark",
             file=source,
             remedy="give the folder or file that `--out` of a benchmark named, or one above it",
         )
@@ -157,7 +157,7 @@ def check(sources: tuple[Path, ...], as_json: bool) -> None:
     """Judge results by the rules of docs/rules.md, each kind by its own.
 
     A source is the folder of a run or scenario, of `gridbench micro`, `gridbench sync`, `gridbench
-    data` or `gridbench data crossover`, or a folder above these.
+    data`, `gridbench data crossover` or `gridbench advise`, or a folder above these.
 
     What can be recomputed from stamps is recomputed. Exit status 1 says that a rule is broken, so
     that nothing should be claimed from the result.
