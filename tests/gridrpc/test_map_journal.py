@@ -44,6 +44,11 @@ def noted(folder: str, item: int) -> int:
     return 10 * item
 
 
+def noted_if_open(folder: str, gate: str, item: int) -> int:
+    """The same, where item 2 waits until somebody makes the file `gate`."""
+    return noted(folder, item if item != 2 else remote.wait_for(gate, item))
+
+
 def fails_once(folder: str, item: int) -> int:
     """Raises an error for item 5, unless it did before."""
     noted(folder, item)
@@ -203,10 +208,15 @@ def test_items_behind_one_that_takes_long_are_sent_by_async_for(file: Path, tmp_
 def test_an_unknown_outcome_is_raised_where_its_result_would_be(
     grid: Grid, file: Path, tmp_path: Path
 ) -> None:
-    work = functools.partial(noted, str(tmp_path))
+    work = functools.partial(noted_if_open, str(tmp_path), str(tmp_path / "gate"))
     with gridrpc.Grid(workers=1) as one:
-        assert list(one.map(work, range(4), chunk=1, journal=file)) == [0, 10, 20, 30]
-    cut_behind(file, b"back", 2)
+        results = one.map(work, range(4), chunk=1, journal=file)
+        assert [next(results) for _ in range(2)] == [0, 10]
+        assert until(lambda: file.read_bytes().count(b"sent") > 2)
+        while_running = file.read_bytes()
+        Path(tmp_path, "gate").touch()
+        assert list(results) == [20, 30]
+    file.write_bytes(while_running)
     results = grid.map(work, range(4), chunk=1, journal=file)
     assert [next(results) for _ in range(2)] == [0, 10]
     with pytest.raises(OutcomeUnknown, match="item 2 "):
