@@ -57,7 +57,7 @@ def sizes_of(peers: Sequence[str], workers: int, extent: Extent) -> list[int]:
 def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: float) -> Values:
     """What the engine's client (clusters/client.py) finds within `limit` seconds.
 
-    Raises LimitReached if it does not end by then, which tells how far it came.
+    Raises LimitReached, with its progress, if it does not end by then.
     """
     name = engine.removesuffix(AGAIN)
     launch = launch_with_benchmarks(name)

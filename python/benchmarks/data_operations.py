@@ -220,7 +220,7 @@ def _own(engine: str, cluster: DataGridCluster, reads: int) -> float:
 
 
 def _run(*command: str) -> str:
-    """What it has printed."""
+    """Its output."""
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=120
     ).stdout

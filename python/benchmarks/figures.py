@@ -166,7 +166,7 @@ class PlannedRow:
     """A second measurement of the same thing: the row shows the difference of the two."""
 
     def row(self, points: Points) -> Row:
-        """The line, with what was measured."""
+        """The line, with its measurement."""
         ours = self.ours.of(points)
         if self.again is not None:
             ours = ours.difference_to(self.again.of(points))
@@ -205,7 +205,7 @@ class Area:
         return self.name.partition("/")[2]
 
     def rows(self, points: Points) -> list[Row]:
-        """The lines of the table, with what was measured."""
+        """The lines of the table, with measurements."""
         planned = self.table(points) if callable(self.table) else self.table
         return [one.row(points) for one in planned]
 

@@ -93,7 +93,7 @@ def measured_blocks(
 
 @cache
 def _needs_openblas() -> str:
-    """What is missing for the programs; empty if nothing is."""
+    """Missing requirements of the programs; empty if there are none."""
     try:
         build_programs()
     except InputError as error:

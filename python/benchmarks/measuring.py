@@ -98,7 +98,7 @@ def measure(
 
 
 def _due(area: Area, runs: int, points: Points) -> Iterator[tuple[int, AreaCase]]:
-    """What is to be run, in random order within each round."""
+    """The cases to run, in random order within each round."""
     order = random.Random(area.name)
     for number in range(runs):
         due = [case for case in area.cases if case.most_runs is None or number < case.most_runs]

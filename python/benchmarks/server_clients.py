@@ -30,7 +30,7 @@ _END = 20.0  # seconds that a process has to end
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one client has seen."""
+    """Observations of one client."""
 
     calls: int
     failed: int
@@ -44,7 +44,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What all clients have seen."""
+    """Observations of all clients."""
 
     reports: list[Report]
 

@@ -105,7 +105,7 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
 
 
 def usage_error(error: click.UsageError) -> InputError:
-    """What Click has found wrong with a command line, and what to do."""
+    """Click's error about a command line, with a remedy."""
     return InputError(_what(error), remedy=_remedy(error))
 
 

@@ -10,7 +10,7 @@ __all__ = ["BusyMachine", "InputError", "print_error"]
 
 
 class BusyMachine(InputError):
-    """Other programs use the machine, so that what is measured on it could claim nothing."""
+    """Other programs use the machine, so measurements on it would be invalid."""
 
     exit_status = 3
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from gridbench.result_kind import ResultKind
 
     class ExperimentRecord(Attempt, Tried, Protocol):
-        """What is kept of a case."""
+        """Record of a case."""
 
 
 class ExperimentCase(Protocol):
@@ -122,7 +122,7 @@ class Experiment(ABC, Generic[C, R]):
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
-        """What all cases of a folder have in common, for the header."""
+        """Common facts of all cases of a folder, for the header."""
 
     @abstractmethod
     def batches(self, bench: Bench, records: Sequence[R]) -> Iterator[Sequence[C]]:
@@ -140,7 +140,7 @@ class Experiment(ABC, Generic[C, R]):
 
     @property
     def noun(self) -> str:
-        """What a case is called."""
+        """Name of a case."""
         return self.form.noun
 
     def prepare(self, bench: Bench) -> None:
@@ -218,7 +218,7 @@ class Experiment(ABC, Generic[C, R]):
 def run_experiment(
     experiment: Experiment[C, R], results: ResultsOptions, policy: Policy, printing: Printing
 ) -> int:
-    """Run what is missing, and report; the exit status. InputError for bad input.
+    """Run missing cases, and report; returns the exit status. InputError for bad input.
 
     0: all cases went well. 1: one failed. 3: other programs disturbed all, and that was not
     accepted. 128 + n: ended by signal n; what was measured is kept.

@@ -161,7 +161,7 @@ class Steps(_Bar):
         self._draw(self._title(), state, done, self.steps)
 
     def note(self, note: str) -> None:
-        """What there is to say of the step now."""
+        """Current message about the step."""
         self._note = note
         self.glance()
 

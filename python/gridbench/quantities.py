@@ -76,7 +76,7 @@ class Quantity(click.ParamType[T]):
 
     def read(self, value: Any, folder: Path | None = None) -> T:
         """The value of a text, a number or a list; `folder`: where relative paths begin, if not in
-        the current folder. InputError says what is wrong, and not where."""
+        the current folder. InputError gives the problem, without its place."""
         raise NotImplementedError
 
     def parse(self, option: str, value: Any, folder: Path | None = None) -> T:

@@ -15,7 +15,7 @@ LARGEST = 1 << 20
 
 
 def read_bytes(path: Path, what: str, remedy: str) -> bytes:
-    """What is in it. InputError if it is no file, cannot be read, or is too large. `what`: the
+    """Its content. InputError if it is no file, cannot be read, or is too large. `what`: the
     kind of file that it should be."""
     try:
         # A pipe or a device would block or never end; only regular files are opened.

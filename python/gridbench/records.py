@@ -20,9 +20,9 @@ def from_record(kind: type[T], record: Any, place: str = "") -> T:
     """`record`, as `json.loads` gives it, as the dataclass `kind`.
 
     Fields can be strings, paths, booleans, finite numbers, choices (Literal), one of these or None,
-    tuples of one kind, dicts with string keys, and further dataclasses. What has a default may
-    be missing, and what the dataclass does not know is left out. `place` names the record in
-    messages. Raises RecordError.
+    tuples of one kind, dicts with string keys, and further dataclasses. Fields with a default
+    may be missing, and unknown keys are ignored. `place` names the record in messages. Raises
+    RecordError.
     """
     if not isinstance(record, dict):
         raise RecordError(f"{place or 'the whole'} is {_named(record)}, not an object")

@@ -251,7 +251,7 @@ def all_kinds() -> Iterator[ResultKind]:
 
 
 def module_of(package: str) -> ResultKind:
-    """What the package has."""
+    """Kinds of the package."""
     package, _, name = package.partition(":")
     module = importlib.import_module(f"{package}.result_kind")
     return cast("ResultKind", getattr(module, name) if name else module)
@@ -269,6 +269,6 @@ def model_rules() -> Rules[Any]:
 
 
 def rules_of(kind: ResultKind) -> Rules[Any]:
-    """What results of this kind are judged by."""
+    """Rules for results of this kind."""
     module, _, name = kind.rules.partition(":")
     return cast("Rules[Any]", getattr(importlib.import_module(module), name or "RULES"))

@@ -1,4 +1,4 @@
-"""The commands `gridbench services`. What they need is imported when they are called."""
+"""The commands `gridbench services`. Imports are deferred until they run."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def _parse_header(path: Path, line: int, text: str) -> TaskLogHeader:
 
 
 def _fault(fields: list[str]) -> str:
-    """What is wrong with a row's fields; empty if nothing."""
+    """Problem of a row's fields; empty if there is none."""
     if len(fields) != len(COLUMNS) + 1:
         return f"{len(fields)} columns instead of {len(COLUMNS) + 1}"
     if not re.fullmatch(r"\d{1,18}", fields[0], re.ASCII):

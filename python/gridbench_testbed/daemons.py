@@ -153,7 +153,7 @@ class Daemons:
 
     @contextlib.contextmanager
     def _making(self) -> Iterator[None]:
-        """End what has started if the rest cannot be made."""
+        """End started daemons if the rest fails."""
         try:
             yield
         except BaseException:

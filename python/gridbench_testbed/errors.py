@@ -1,4 +1,4 @@
-"""Errors of users: what is wrong, where, and what to do."""
+"""Errors of users: problem, place and remedy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class InputError(Exception):
-    """Bad input: what is wrong, where, and what to do. The program prints it, and exits with
+    """Bad input: problem, place and remedy. The program prints it, and exits with
     `exit_status`."""
 
     exit_status = 2

@@ -67,7 +67,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def _set_main_state(function: FunctionType, state: Any) -> None:
-    """Complete a function of the main program. What the initializer has assigned stays."""
+    """Complete a function of the main program. Assignments of the initializer stay."""
     _function_setstate(function, state)
     function.__globals__.update(assigned)
 

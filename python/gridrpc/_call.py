@@ -390,7 +390,7 @@ class Dispatcher:
         self._call(callback)
 
     def stop(self) -> None:
-        """Run what is due, then end the thread. All calls have ended."""
+        """Run due callbacks, then end the thread. All calls have ended."""
         with self._lock:
             self._stopped = True
             thread = self._thread

@@ -1,4 +1,4 @@
-"""What a grid is to be: defaults, a configuration file and arguments, each above the one before."""
+"""Configuration of a grid: defaults, then a configuration file, then arguments."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ class Directory:
         return max(1, sum(cores.values()))
 
     def grids(self) -> _native.Grid:
-        """What a grid with a directory has in place of its native grid."""
+        """Stand-in for the native grid of a grid with a directory."""
         return cast("_native.Grid", ServerGrids(self))
 
     def share(

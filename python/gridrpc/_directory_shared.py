@@ -62,7 +62,7 @@ class DirectoryShared(Shared):
                     for address, (grid, _) in self._at.items()
                 }
             else:
-                # What servers have goes with the last call there that needs it.
+                # Copies on servers end with the last call that needs them.
                 self._leave()
                 self._name = _random_name()
             self._value = new

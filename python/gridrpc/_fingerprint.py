@@ -1,4 +1,4 @@
-"""What tells whether a function, or items, are those of an earlier run of the program."""
+"""Fingerprints of functions and items, to recognise those of an earlier run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Fingerprint(NamedTuple):
     python: str
 
     def change(self, now: Fingerprint) -> str:
-        """What has changed since something was begun with this one, for messages."""
+        """Changes since this fingerprint was taken, for messages."""
         what = f"was begun with `{self.name}`"
         if self.name != now.name:
             return f"{what}, not with `{now.name}`"
@@ -261,9 +261,9 @@ class _Pickler(pickle.Pickler):
         self.fast = True
 
     def reducer_override(self, value: Any) -> Any:
-        """What has no pickle of its own that says what it is."""
+        """Objects whose pickle does not identify them."""
         if isinstance(value, Shared):
-            # What it holds has gone to the workers: its size has to do.
+            # Its content has gone to the workers: use its size.
             return str, (f"shared {value.nbytes} {value._version.parts}",)
         if isinstance(value, FunctionType):
             return str, (of_function(value).digest,)

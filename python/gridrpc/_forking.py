@@ -153,7 +153,7 @@ def _unknown_library() -> str | None:
 
 
 def _flush() -> None:
-    """Write what is held back: it would be written by both."""
+    """Flush buffers, or both processes would write them."""
     for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
         if stream is not None and not stream.closed:
             stream.flush()
@@ -187,7 +187,7 @@ def _serve(environment: Sequence[tuple[str, str]]) -> NoReturn:
         try:
             _flush()
         finally:
-            # What is below on the stack is the client's.
+            # Lower stack frames belong to the client.
             os._exit(status)
 
 

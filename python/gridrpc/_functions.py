@@ -77,7 +77,7 @@ class Functions:
         )
 
     def costs(self, function: _native.Function) -> Costs:
-        """What is known of a function that `find_chunked` gave."""
+        """State of a function from `find_chunked`."""
         return self._costs.setdefault(function, Costs())
 
     def find(self, function: str | Callable[..., Any]) -> _native.Function:
@@ -278,7 +278,7 @@ def _captured_chunk(function: str | Callable[..., Any]) -> Chunked:
 
 
 def _check_name(name: str) -> str:
-    """The module in a function's name. Raises ValueError for what is no such name."""
+    """The module in a function's name. Raises ValueError for an invalid name."""
     module, _, path = name.partition("/")
     if not module or not path:
         raise ValueError(f"`{name}` is not a function's name: write `module/function`")

@@ -23,7 +23,7 @@ MOST_BYTES = 512 << 10
 #: are smaller than those that keep a call's overhead at this share of the time that its items take.
 LEFT = 4
 SHARE_AT_THE_END = 0.1
-#: How much of what was learned before counts after another call.
+#: Weight of earlier measurements after another call.
 MEMORY = 0.9
 
 #: Calls that are kept under way at most, or four for each worker if that is more,

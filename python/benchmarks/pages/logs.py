@@ -73,7 +73,7 @@ def simulated(name: str) -> dict[str, Any]:
 
 
 def works() -> list[SimulatedWorkload]:
-    """What a user might have logs of."""
+    """Situations that a user might have logs of."""
     found = []
     for cores in (10, 50, MOST):
         found += [

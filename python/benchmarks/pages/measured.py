@@ -126,7 +126,7 @@ KeptRecords = Mapping[str, EngineRecords]
 
 
 def read_kept(stored: Path = KEPT) -> KeptRecords:
-    """What is kept of each engine. InputError if a file is damaged."""
+    """Stored records of each engine. InputError if a file is damaged."""
     return {
         name: EngineRecords(
             [
@@ -282,7 +282,7 @@ RAY = ("ray", "--case-limit", "40", "--limit", "140", "--seed", "5")
 
 
 def measure(runs: Path) -> list[Path]:
-    """Measure what is missing in the folder, and keep its cases. Returns the models of its runs."""
+    """Measure missing cases of the folder, and store them. Returns the models of its runs."""
     for name, (engine, *options) in MEASURED.items():
         run("scenario", *SCENARIOS, *CHOSEN, "--engine", engine, *options, "--out", runs / name)
     # Ray would take hours for all cases. With a limit for each scenario there are some of each.

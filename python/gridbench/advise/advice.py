@@ -1,4 +1,4 @@
-"""What is advised for a work, with the numbers behind it. All times are in seconds."""
+"""Advice for a work, with the numbers behind it. All times are in seconds."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ _LARGER = 2.0
 
 
 class Search:
-    """Cases that are still to be run, and what is known already.
+    """Remaining cases, and known observations.
 
     First come those without which there is no model. From then on the next is the one that tells
     most about the totals of the advised split and of its neighbours, by the model so far. When

@@ -182,7 +182,7 @@ def _servers(request: AdviceRequest, console: Console) -> Servers | None:
 
 
 def _crossover(request: AdviceRequest, model: PipelineModel) -> Crossover | None:
-    """What is known of shared data from data grids."""
+    """Measurements of shared data in data grids."""
     if request.options.crossover is not None:
         return crossover_in(request.options.crossover, request.work, model.name)
     return crossover_here(model.fit.place)

@@ -134,7 +134,7 @@ def sentences(advice: Advice) -> list[str]:
 
 
 def warnings(advice: Advice) -> list[str]:
-    """What must be known before the advice is trusted."""
+    """Warnings about the advice."""
     found = [
         f"This is beyond what was measured, and may be far off: {text}."
         for text in advice.expected.extrapolated
@@ -379,7 +379,7 @@ def _help(advice: Advice) -> str:
 
 
 def _uneven(advice: Advice) -> str:
-    """What is assumed of times that differ."""
+    """Assumptions about times that differ."""
     uneven, split = advice.work.uneven, advice.split
     if uneven is None:
         return ""

@@ -196,7 +196,7 @@ def _compared(trial: Trial) -> list[str]:
 
 
 def trial_warnings(trial: Trial) -> list[str]:
-    """What must be known before the comparison is trusted."""
+    """Warnings about the comparison."""
     counted_too = {(one.tasks, one.cores) for one in trial.tried}
     found = [
         f"A run of {split_text(one)} failed, and no more were made: {one.reason}."

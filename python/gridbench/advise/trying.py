@@ -39,7 +39,7 @@ class TrialEffort:
 
 
 def effort_of(*, trying: bool, rounds: int | None, limit: float | None) -> TrialEffort | None:
-    """What is to be tried, from the command line; None: nothing. InputError for nonsense."""
+    """Trials from the command line; None: no trial. InputError for nonsense."""
     if not trying:
         for option, value in (("--rounds", rounds), ("--try-limit", limit)):
             if value is not None:

@@ -179,7 +179,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RecordedWork:
-    """What a log tells of a work. Sizes are in bytes, of all tasks together."""
+    """Description of a work from a log. Sizes are in bytes, of all tasks together."""
 
     recorded: Recorded
     seconds: float

@@ -21,7 +21,7 @@ MOST_TRAFFIC = float(1 << 60)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline:
-    """What a task needs of a machine, and what the machine has. InputError for what makes no sense.
+    """Requirements of a task, and resources of a machine. InputError for what makes no sense.
 
     Work takes as long as its computing takes on the processors, or as the data that it moves takes
     through the memory, whichever is longer.
@@ -109,7 +109,7 @@ LONGEST = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivisibleWork:
-    """What is to be done. Sizes are in bytes."""
+    """The work. Sizes are in bytes."""
 
     seconds: float
     """That it takes on one core."""

@@ -1,4 +1,4 @@
-"""What the last result had to wait for, followed back to t = 0.
+"""The critical path: waits of the last result, followed back to t = 0.
 
 A job ends with its last result. That task computed at some time; it could not have begun before its
 worker had done the task before, or before the client had submitted it; and so on. The steps of this

@@ -1,4 +1,4 @@
-"""Points: what was measured of one item in one round, and the series taken out of them."""
+"""Points: measurements of one item in one round, and their series."""
 
 from __future__ import annotations
 

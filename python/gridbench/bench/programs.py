@@ -40,7 +40,7 @@ def new_folder() -> Path:
 
 
 def compiler_options() -> list[str]:
-    """What programs that use gridrpc are compiled with."""
+    """Compiler options of programs that use gridrpc."""
     prefix = Path(sys.prefix)
     places = f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}"
     return [*places, "-lgridrpc"]

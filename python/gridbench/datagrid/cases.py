@@ -379,7 +379,7 @@ def _apart(sweep: DataGridSweep, all_sweeps: Sequence[DataGridSweep]) -> tuple[A
 
 
 def _alike(group: RepeatedCase, axis: Axis) -> tuple[object, ...]:
-    """What has to be the same in all cases of a sweep."""
+    """Parameters that all cases of a sweep share."""
     case = group.case
     if case.scenario is None:
         left_out = {axis, *_WITH[axis]}

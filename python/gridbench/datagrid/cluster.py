@@ -266,7 +266,7 @@ _LEAD = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """What was read back."""
+    """The data read back."""
 
     read: int
     missing: int

@@ -264,7 +264,7 @@ def _contention(groups: Sequence[RepeatedCase]) -> list[str]:
 
 
 def _kills(groups: Sequence[RepeatedCase]) -> list[str]:
-    """How long products took to recover, and what was lost."""
+    """Recovery times of products, and their losses."""
     parts: dict[str, list[str]] = {}
     for group in groups:
         if not group.case.kill or not group.measured:

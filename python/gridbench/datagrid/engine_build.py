@@ -106,7 +106,7 @@ def known_engines() -> dict[str, Path]:
 
 
 def module_of(name: str) -> str:
-    """What is built for a data grid: a folder below the sources."""
+    """Build folder of a data grid, below the sources."""
     module = f"engines/{name}"
     return module if (sources() / module / "pom.xml").is_file() else "core"
 
@@ -225,7 +225,7 @@ _CAUSES = (
 
 
 def install(build: Build, notify: Tell) -> None:
-    """Build a data grid, or repair what is there; `tell` gets lines about the progress.
+    """Build or repair a data grid; `tell` gets lines about the progress.
 
     Does nothing if it is built from these very sources. InputError if it fails, and then nothing is
     left of it but the log.

@@ -1,4 +1,4 @@
-"""The commands `gridbench data engines`. What they need is imported when they are called."""
+"""The commands `gridbench data engines`. Imports are deferred until they run."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class DataGridOrder(PlannedDataGridCase):
 
 @dataclass(frozen=True, slots=True)
 class DataGridPlan:
-    """What is requested."""
+    """The request."""
 
     wanted: tuple[DataGridOrder, ...]
     skipped: tuple[tuple[DataGridOrder, str], ...] = ()
@@ -455,7 +455,7 @@ def _itself(manifest: DataGridManifest) -> int:
 
 
 def _under_way(own: TaskParameters) -> int:
-    """What clients have under way with a member."""
+    """Data in transit between clients and a member."""
     return _UNDER_WAY * own.busy_clients * own.object_bytes // own.mnodes
 
 

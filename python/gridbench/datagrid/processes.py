@@ -72,7 +72,7 @@ class ProcessStart:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a process has said, or how it ended."""
+    """A line of a process, or its end."""
 
     name: str
     message: dict[str, Any] | None

@@ -27,7 +27,7 @@ _STATES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FarmOrder:
-    """What the client has to do."""
+    """The client's work."""
 
     engine: str
     """A driver; empty: gridrpc with these servers."""

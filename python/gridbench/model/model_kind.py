@@ -65,7 +65,7 @@ def observe_log(path: Path) -> Observation | str:
     cores nor sizes of data are known.
     """
     with warnings.catch_warnings():
-        # What is not as it should be is refused below, or of no weight here.
+        # Bad values are refused below, or have no weight here.
         warnings.simplefilter("ignore", UserWarning)
         header, table = read_task_log(path, with_header=True)
     if (lost := header.ntasks - table.num_rows) > 0:

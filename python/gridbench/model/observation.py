@@ -1,4 +1,4 @@
-"""What a model is fitted to: runs as `gridbench run` leaves them, as a case and what it took."""
+"""Observations to which a model is fitted: stored runs, as a case and its times."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def observe(folder: Path, *, disturbed: bool = False) -> Observation | str:
 
     `disturbed`: it may be one that is not valid as other programs disturbed it.
 
-    InputError for what is no run.
+    InputError if it is not a run.
     """
     record = _record(folder)
     if is_trace(record):

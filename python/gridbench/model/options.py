@@ -1,4 +1,4 @@
-"""`gridbench model`: fits models to what was measured, and tells how wrong they are."""
+"""`gridbench model`: fits models to measurements, and reports their errors."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def save(kind: ModelKind, models: Sequence[FittedModel], path: Path) -> None:
 
 
 def write(record: dict[str, Any], path: Path) -> None:
-    """Write what is in a file of models. InputError if `path` cannot be written."""
+    """Write a file of models. InputError if `path` cannot be written."""
     write_file(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
@@ -60,7 +60,7 @@ def load(path: Path) -> tuple[ModelKind, Sequence[FittedModel]]:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """What is in a file of models. InputError if it cannot be read, RecordError if it is none."""
+    """Content of a file of models. InputError if it cannot be read, RecordError if it is none."""
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST_FILE + 1)

@@ -33,11 +33,11 @@ class PolicySetting:
 
     @property
     def metric(self) -> str:
-        """What is compared."""
+        """Subject of a comparison."""
         return "total time" if self.is_batch else "mean response"
 
     def value(self, case: PlacementCase) -> float:
-        """What is compared of a run, s."""
+        """Compared quantity of a run, s."""
         totals = _totals(case)
         return totals.total if self.is_batch else totals.mean
 

@@ -140,7 +140,7 @@ def run(*, given: dict[str, Any], policy: Policy, printing: Printing) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementParameters:
-    """What is varied of a scenario. All combinations are simulated."""
+    """Varied parameters of a scenario. All combinations are simulated."""
 
     scenario: Path | None = argument(PATH, metavar="[SCENARIO.toml]", in_files=False)
     policies: tuple[ServerPolicy, ...] = option(
@@ -210,7 +210,7 @@ class PlacementParameters:
         return DEFAULT_SCENARIO if self.scenario is None else read_scenario(self.scenario)
 
     def cases(self) -> list[PlacementScenario]:
-        """The scenario with all combinations of what is varied. InputError if it cannot be."""
+        """The scenario with all combinations of varied parameters. InputError if it cannot be."""
         base, found = self.base(), list[PlacementScenario]()
         kinds, loads, intervals = self.workloads, self.loads, self.intervals
         if self.scenario is None:

@@ -23,7 +23,7 @@ _LONGEST_WAIT = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementOrder:
-    """What a client has to do."""
+    """A client's work."""
 
     directory: str
     """URL."""

@@ -283,7 +283,7 @@ class PlacementScenario:
         return replace(self, interval=interval)
 
     def check(self) -> None:
-        """InputError for what is too large."""
+        """InputError if it is too large."""
         for count, most, what in (
             (self.server_count, MOST_SERVERS, "servers"),
             (self.client_count, MOST_CLIENTS, "clients"),
@@ -344,7 +344,7 @@ def _describe(part: Any, prefix: str = "") -> str:
 
 
 def read_scenario(path: Path) -> PlacementScenario:
-    """The scenario of a TOML file. InputError says what is wrong, and where."""
+    """The scenario of a TOML file. InputError gives the problem and its place."""
     text = read_text(path, "scenario", _REMEDY)
     table = parse_toml(path, text, _REMEDY)
     try:

@@ -218,7 +218,7 @@ def prediction_table(table: PredictedTable) -> Table:
 
 
 def parameter_table(table: PredictedTable) -> Table:
-    """What the model was given."""
+    """Input of the model."""
     columns: list[Column[SourcedFigure]] = [
         Column("parameter", lambda given: given.name, words=True),
         Column("from", lambda given: given.source, words=True),

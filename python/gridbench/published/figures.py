@@ -22,7 +22,7 @@ BINARY, DECIMAL = 1024, 1000
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A number as it is in a table: what was rounded off is not known."""
+    """A number from a table, rounded."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""The options of `gridbench published`. What it needs is imported when it is called."""
+"""The options of `gridbench published`. Imports are deferred until it runs."""
 
 from __future__ import annotations
 

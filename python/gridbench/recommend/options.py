@@ -103,7 +103,7 @@ def run_recommend(
     printing: Printing,
     force: bool = False,
 ) -> int:
-    """Write the recommendation; the exit status. InputError for what is no folder of results."""
+    """Write the recommendation; the exit status. InputError if it is not a results folder."""
     from gridbench.atomic_write import write_file
     from gridbench.pages.document import StaticChart, markdown, write_page
     from gridbench.pages.terminal import print_document
@@ -166,7 +166,7 @@ def write_pdf(page: Path, out: Path) -> str:
 
 
 def planned_work(work: str, price: float | None) -> PlannedWork:
-    """The work of `--work`: a time of one core, or `NxTIME`. InputError for what is none."""
+    """The work of `--work`: a time of one core, or `NxTIME`. InputError if it is not one."""
     from gridbench.advise.work import parse_time
     from gridbench.recommend.decision import PlannedWork
 

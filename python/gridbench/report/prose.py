@@ -177,7 +177,7 @@ def _moved(study: Study) -> list[Offset]:
 
 
 def _clocks(study: Study) -> str:
-    """What is known of clocks that differ, and what has been done about it."""
+    """Differences between clocks, and their correction."""
     moved = _moved(study)
     far = max(moved, key=lambda offset: abs(offset.best))
     which = "ahead of" if far.best > 0 else "behind"

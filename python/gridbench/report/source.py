@@ -1,4 +1,4 @@
-"""What a report is made from: run folders and task logs, as one kind of thing."""
+"""Sources of a report: run folders and task logs, behind one interface."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ RulesFor = Callable[[Path], Rules[Any] | None]
 def check_results(
     sources: Sequence[Path], *, as_json: bool, rules_for: RulesFor = rules_for
 ) -> int:
-    """Print what the rules say; the exit status, 1 if one is broken. InputError for what is no
-    result."""
+    """Print the findings of the rules; returns the exit status, 1 if one is broken. InputError if a
+    source is not a result."""
     judged = _judge(sources, rules_for)
     together = [one for kind in judged for one in kind.rules.judge_together(kind.results)]
     findings = [one for kind in judged for own in kind.findings.values() for one in own]
@@ -159,7 +159,7 @@ def check(sources: tuple[Path, ...], as_json: bool) -> None:
     A source is the folder of a run or scenario, of `gridbench micro`, `gridbench sync`, `gridbench
     data`, `gridbench data crossover` or `gridbench advise`, or a folder above these.
 
-    What can be recomputed from stamps is recomputed. Exit status 1 says that a rule is broken, so
-    that nothing should be claimed from the result.
+    Figures are recomputed from timestamps where possible. Exit status 1 says that a rule is
+    broken, so that nothing should be claimed from the result.
     """
     sys.exit(check_results(sources, as_json=as_json))

@@ -129,7 +129,7 @@ def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> li
 
 
 def _announce(printing: Printing, what: str, where: object) -> None:
-    """Say what was written, to people."""
+    """Print the paths of written files."""
     if not (printing.quiet or printing.as_json):
         click.echo(f"{what}: {where}")
 

@@ -187,7 +187,7 @@ class Compared:
 def compared(
     before: Mapping[FigureName, Measure], after: Mapping[FigureName, Measure]
 ) -> list[Compared]:
-    """What both have, the worst first. InputError if that is nothing."""
+    """Common figures, the worst first. InputError if that is nothing."""
     common = [
         Compared(*quantity, before[quantity], after[quantity])
         for quantity in before.keys() & after.keys()

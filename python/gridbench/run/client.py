@@ -113,7 +113,7 @@ def digest_inspector(data: Bytes, shared: Bytes, size: int) -> Callable[[Task, O
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What has to be known of an engine before it is started."""
+    """Facts about an engine that are needed before its start."""
 
     description: dict[str, Any]
     """Its `Description`."""
@@ -165,7 +165,7 @@ class Client(abc.ABC):
 
     @abc.abstractmethod
     def take(self, wait: float) -> list[TimelineRow]:
-        """What has come back since the last time; takes up to `wait` seconds.
+        """Results since the last call; waits up to `wait` seconds.
 
         Raises EngineFailure when all that came before has been taken.
         """

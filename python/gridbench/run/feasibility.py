@@ -51,7 +51,7 @@ def check_workers(setup: Setup) -> None:
 
 
 def _cores(setup: Setup) -> str:
-    """What has given the number of workers."""
+    """Source of the number of workers."""
     return "--cores" if setup.path is None else "<NNodes>"
 
 

@@ -33,7 +33,7 @@ class _Host:
         threading.Thread(target=self._listen, name="listen", daemon=True).start()
 
     def serve(self, point: EntryPoint, workers: int, warm: bool) -> None:
-        """Make the engine, and do what is requested until the end."""
+        """Make the engine, and serve requests until the end."""
         try:
             engine = make_engine(point)
         except InputError as error:

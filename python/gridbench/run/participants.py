@@ -44,7 +44,7 @@ class Participant(abc.ABC):
 
     @abc.abstractmethod
     def facts(self, workers: int, *, warm: bool) -> EngineFacts:
-        """What has to be known beforehand. InputError if the engine cannot be used."""
+        """Facts needed beforehand. InputError if the engine cannot be used."""
 
     @abc.abstractmethod
     def open(self, workers: int, *, warm: bool) -> tuple[Client, ChildProcess | None]:

@@ -1,4 +1,4 @@
-"""The plots of each scenario: what was varied, and what it cost."""
+"""Plots of each scenario: cost over the varied parameter."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class SimulatedFigure:
 
 @dataclass(frozen=True, slots=True)
 class SimulationComparison:
-    """Comparisons of one kind, and what was left out."""
+    """Comparisons of one kind, and omitted ones."""
 
     title: str
     how: str

@@ -282,7 +282,7 @@ def _parts_chart(swept: Swept) -> Chart:
 
 
 def comparison_document(found: Sequence[SimulationComparison]) -> Document:
-    """Comparisons, each with its errors and what was left out."""
+    """Comparisons, each with its errors and omissions."""
     return Document(
         kind=_KIND,
         title=_KIND,

@@ -130,7 +130,7 @@ def simulate(
 def case_of(
     work: SimulatedWorkload, system: System, start_up: float | None, times: Floats
 ) -> PipelineCase:
-    """What the model is given for a workload."""
+    """Input of the model for a workload."""
     ready = system.start_up.ready(work.cores) if start_up is None else np.full(work.cores, start_up)
     # A system that sends all files with each task has nothing that is shared.
     again = work.bytes_shared if system.files_per_task else 0.0

@@ -86,7 +86,7 @@ _SHARES = SweepAxis(STDDEV_SHARE, _parse_share, lambda share: as_given(share * 1
 
 @dataclass(frozen=True, slots=True)
 class SimulationSweep:
-    """What is varied, and its values."""
+    """A varied parameter, and its values."""
 
     axis: SweepAxis
     values: Sequence[float]

@@ -40,7 +40,7 @@ def is_library(path: str) -> bool:
 def body(name: str) -> Body:
     """The body of that name. What importing a user's module raises comes through.
 
-    Raises TypeError if what is there cannot be called.
+    Raises TypeError if it is not callable.
     """
     known: dict[str, Body] = {SLEEP: _sleep, SPIN: _spin}
     if name in known:

@@ -31,7 +31,7 @@ def shown(text: str) -> str:
 
 
 def parse_whole(text: str, low: int, high: int) -> int:
-    """The whole number in `text`, from `low` to `high`. ValueError says what is wrong with it."""
+    """The whole number in `text`, from `low` to `high`. ValueError describes the problem."""
     if not _WHOLE.match(text):
         if _REAL.match(text):
             raise ValueError(f"must be a whole number, not `{shown(text)}`")
@@ -42,7 +42,7 @@ def parse_whole(text: str, low: int, high: int) -> int:
 
 
 def parse_real(text: str, low: float, high: float) -> float:
-    """The number in `text`, from `low` to `high`. ValueError says what is wrong with it."""
+    """The number in `text`, from `low` to `high`. ValueError describes the problem."""
     if not _REAL.match(text) or len(text) > _LONGEST:
         if re.match(r"[+-]?[0-9]+,[0-9]+\Z", text):
             raise ValueError(f"must be written with a decimal point, not `{shown(text)}`")

@@ -365,7 +365,7 @@ def cached_of(header: Header, answer: CrossoverAnswer, *, quiet: bool) -> Crosso
 
 
 def keep(header: Header, answer: CrossoverAnswer) -> None:
-    """Keep what an answer tells, beside what is known of other engines. That it cannot be written
+    """Store an answer beside those of other engines. That it cannot be written
     is no error: nothing but time is lost."""
     found = cached_of(header, answer, quiet=True)
     if not found.compute and not found.grids:

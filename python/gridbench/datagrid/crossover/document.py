@@ -256,7 +256,7 @@ def examples(answer: CrossoverAnswer) -> list[str]:
 
 
 def notices(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str]:
-    """What has to be known of the measurements."""
+    """Notices about the measurements."""
     done = [one for one in found if one.status == "done"]
     count = sum(map(disturbed, done))
     reported = []
@@ -287,7 +287,7 @@ def notices(answer: CrossoverAnswer, found: Sequence[SharingRecord]) -> list[str
 
 
 def subheading(header: Header, answer: CrossoverAnswer) -> str:
-    """What was measured, where and when."""
+    """Subject, place and time of the measurements."""
     sizes, readers = answer.sizes, answer.readers
     return line_of(
         header,

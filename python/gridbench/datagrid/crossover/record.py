@@ -1,4 +1,4 @@
-"""What is kept of a measurement: one line of crossover.jsonl."""
+"""Record of a measurement: one line of crossover.jsonl."""
 
 from __future__ import annotations
 
