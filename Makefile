@@ -64,7 +64,7 @@ $(STAMPS)/venv: scripts/make-venv scripts/common.sh
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml constraints.txt scripts/requirements
-	@scripts/install-packages $(BIN)/python build dependencies gridbench joblib mpi progress
+	@scripts/install-packages $(BIN)/python build wheel dependencies gridbench joblib mpi progress
 	@touch $@
 
 $(STAMPS)/native: $(STAMPS)/packages scripts/build-native scripts/build-modules scripts/build-task \
