@@ -156,3 +156,58 @@ def test_workers_that_slurm_starts(site: Site, tmp_path: Path, far: Path) -> Non
             work.gate.touch()
             assert [int(call.result(LONG)[0]) for call in calls] == [0, 1]
         assert server.stop() == 0
+
+
+@pytest.mark.usefixtures("no_jobs_are_left")
+def test_nodes_that_start_with_the_first_call_and_end_when_idle(
+    site: Site, tmp_path: Path, far: Path
+) -> None:
+    (tmp_path / "grid.toml").write_text(site.server(nodes="0-2", workers=1, idle=1))
+    with serving(tmp_path, behind(tmp_path / "grid.toml", far)) as server:
+        with server.client() as grid:
+            work = Work(grid, tmp_path)
+            assert not site.slurm.jobs()
+            # As many nodes as there is work for, not only one.
+            calls = [work.submit(number) for number in range(3)]
+            assert until(lambda: len(work.began()) == 2)
+            assert len(site.running()) == 2
+            work.gate.touch()
+            assert [int(call.result(LONG)[0]) for call in calls] == [0, 1, 2]
+            assert until(lambda: not site.slurm.jobs())
+            # The server asks again.
+            assert list(work.submit(3).result(LONG)) == [3]
+        with server.client() as grid:
+            assert list(Work(grid, tmp_path).submit(4).result(LONG)) == [4]
+
+
+@pytest.mark.usefixtures("no_jobs_are_left")
+def test_a_client_leaves_a_call_that_waits_for_a_node(
+    site: Site, tmp_path: Path, far: Path
+) -> None:
+    (tmp_path / "grid.toml").write_text(site.server(nodes="0-2", workers=1, idle=1))
+    site.hold()
+    try:
+        with serving(tmp_path, behind(tmp_path / "grid.toml", far)) as server:
+            with server.client() as grid:
+                call = Work(grid, tmp_path).submit(0)
+                assert until(lambda: len(site.queued()) == 1)
+                assert server.state_of("pools")[0]["queued"] == 1
+                assert call.cancel()
+            assert until(lambda: not site.slurm.jobs())
+    finally:
+        site.resume()
+
+
+@pytest.mark.usefixtures("no_jobs_are_left")
+def test_slurm_refuses_the_nodes_of_a_server(site: Site, tmp_path: Path, far: Path) -> None:
+    (tmp_path / "grid.toml").write_text(site.server(nodes="0-2", workers=1, partition="none"))
+    with (
+        serving(tmp_path, behind(tmp_path / "grid.toml", far)) as server,
+        server.client() as grid,
+    ):
+        work = Work(grid, tmp_path)
+        for number, function in enumerate(["once", "again", "once"]):
+            with pytest.raises(gridrpc.WorkerLost, match="Slurm has refused the job"):
+                work.submit(number, function).result(LONG)
+    outcomes = Counter(record["outcome"] for record in server.audit("end"))
+    assert outcomes["NoWorkers"] >= 1

@@ -115,6 +115,8 @@ pub(super) struct Answers {
     freed: AtomicBool,
     /// Whether the client gets no output of workers: they may run calls of other users.
     silent: AtomicBool,
+    /// Whether the client stays when no worker can start, and each of its calls ends with the reason.
+    stays: AtomicBool,
     this: Weak<Answers>,
 }
 
@@ -133,6 +135,7 @@ impl Answers {
             changed,
             freed: AtomicBool::new(false),
             silent: AtomicBool::new(false),
+            stays: AtomicBool::new(false),
         })
     }
 
@@ -149,6 +152,11 @@ impl Answers {
     /// Sends no output of workers from now on.
     pub(super) fn silence(&self) {
         self.silent.store(true, Ordering::Release);
+    }
+
+    /// Keeps the client when no worker can start.
+    pub(super) fn stay(&self) {
+        self.stays.store(true, Ordering::Release);
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
@@ -255,7 +263,7 @@ impl Answers {
         self.unsent.store(true, Ordering::Release);
     }
 
-    /// Reports that no worker can start that might run a call, although the grid of the client has workers.
+    /// Reports that no worker can start that might run a call. The client stays: others of its calls may run.
     pub(super) fn lost(&self, call: u64, loss: Arc<Loss>) {
         self.report_end(call, &End::WorkerLost(loss));
     }
@@ -265,6 +273,11 @@ impl Answers {
         match error {
             SubmitError::Failed(GridError::Refused(Refusal::Closed)) => {
                 self.report_end(call, &End::Closed);
+            }
+            SubmitError::Failed(GridError::Refused(Refusal::NoWorkers(loss)))
+                if self.stays.load(Ordering::Acquire) =>
+            {
+                self.lost(call, Arc::clone(loss));
             }
             SubmitError::Failed(GridError::Refused(Refusal::NoWorkers(loss))) => {
                 self.report_end(call, &End::NoWorkers(Arc::clone(loss)));
@@ -344,7 +357,9 @@ impl Answers {
                 };
                 self.push(order, failure, streams)?;
             }
-            Some(Outcome::Ended(End::NoWorkers(loss))) if finished.is_elsewhere => {
+            Some(Outcome::Ended(End::NoWorkers(loss)))
+                if finished.is_elsewhere || self.stays.load(Ordering::Acquire) =>
+            {
                 finished.record(Err("NoWorkers"));
                 self.lost(id, loss);
             }
@@ -447,6 +462,9 @@ impl Parent for Answers {
     }
 
     fn has_no_workers(&self, loss: &Loss) {
+        if self.stays.load(Ordering::Acquire) {
+            return self.changed();
+        }
         self.tell(&Message::NoWorkers(loss_on_the_wire(loss)));
         self.send();
     }

@@ -294,6 +294,9 @@ impl Clients {
         if let Some(open) = self.lock().get_mut(&number) {
             open.parting = Some((Arc::clone(&unwanted), Arc::clone(&answers)));
         }
+        if self.grid.has_hosts_on_demand() {
+            answers.stay();
+        }
         let parent: Arc<dyn Parent> = answers;
         self.grid.attach(&parent);
         let terms = Terms {

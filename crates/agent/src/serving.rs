@@ -63,7 +63,7 @@ struct Client {
     answers: Arc<Answers>,
     calls: Calls,
     spreading: Option<Broadcast>,
-    /// The number of ready workers reported last.
+    /// The number of workers for calls reported last.
     ready: Option<u32>,
     unwanted: Arc<AtomicBool>,
     waiter: Waiter,
@@ -240,7 +240,6 @@ impl Client {
         }
     }
 
-    /// Reports the number of workers to the client, and the state of reserved ones.
     /// Gives back the calls that no worker has begun, so that they can run elsewhere or later. The client sends none
     /// once it has learnt that there are no workers; its answer to the ping tells when.
     fn part(&mut self) {
@@ -251,12 +250,15 @@ impl Client {
         self.parting = Some(Instant::now() + PARTING_TIME);
     }
 
+    /// Reports the number of workers to the client, and the state of reserved ones.
     fn report_workers(&mut self) {
         if self.parting.is_some() {
             return;
         }
         let wanted = self.grid.workers();
-        let ready = self.grid.counts().ready as u32;
+        let counts = self.grid.counts();
+        // Clients send calls to ready workers only, and hosts on demand start only for calls that are here.
+        let ready = (counts.ready + counts.on_demand) as u32;
         if self.ready != Some(ready) {
             self.ready = Some(ready);
             self.answers.tell(&Message::Workers { ready, wanted });

@@ -357,3 +357,22 @@ fn a_call_that_asks_for_several_cores_gets_a_host() {
         |action: &Action<u32>| matches!(action, Action::Send { worker, .. } if *worker == first);
     assert!(out.iter().any(sent), "{out:?}");
 }
+
+#[test]
+fn workers_on_demand_are_those_that_are_not_ready() {
+    let settings = Settings { workers: 0, hosts: vec![4, 4, 4], ..Settings::default() };
+    let mut core: Core<u32> = Core::new(settings);
+    let mut out = Vec::new();
+    let (fixed, first, second) = (WorkerId(0), WorkerId(1), WorkerId(2));
+    core.make_elastic(vec![first, second], 0, 5 * S);
+    core.open(Time(0), &mut out);
+    core.host_joined(fixed, 4, &mut out);
+    core.host_has(Time(0), fixed, 1, 4, &mut out);
+    assert_eq!((core.ready(), core.workers_on_demand()), (1, 8));
+    core.want_workers(Time(S), 8, None, &mut out);
+    assert_eq!(core.host_status(first).unwrap().stage, HostStage::Starting);
+    assert_eq!((core.ready(), core.workers_on_demand()), (1, 8));
+    core.host_joined(first, 4, &mut out);
+    core.host_has(Time(2 * S), first, 3, 4, &mut out);
+    assert_eq!((core.ready(), core.workers_on_demand()), (4, 5));
+}

@@ -53,6 +53,8 @@ pub use waiter::Waiter;
 pub struct Counts {
     /// Ready workers.
     pub ready: usize,
+    /// Workers of elastic host groups that are not ready, and start while calls wait.
+    pub on_demand: usize,
     /// Calls that wait for a worker.
     pub queued: usize,
     /// Calls that have not ended.
@@ -231,7 +233,12 @@ impl Grid {
     pub fn counts(&self) -> Counts {
         let state = self.common.lock();
         let core = &state.core;
-        Counts { ready: core.ready(), queued: core.queued(), live: core.live() }
+        Counts {
+            ready: core.ready(),
+            on_demand: core.workers_on_demand(),
+            queued: core.queued(),
+            live: core.live(),
+        }
     }
 
     /// Registers a function.

@@ -84,6 +84,12 @@ impl Grid {
         here + self.common.lock().core.places_on_hosts() as u32
     }
 
+    /// Whether hosts start while calls wait for them.
+    #[must_use]
+    pub fn has_hosts_on_demand(&self) -> bool {
+        self.common.lock().core.is_elastic()
+    }
+
     /// The host of a worker, as the configuration names it; `None`: this machine.
     #[must_use]
     pub fn host_of(&self, worker: u32) -> Option<Arc<str>> {

@@ -88,6 +88,25 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.elastic.groups.iter().flat_map(|group| group.hosts.iter().copied())
     }
 
+    /// Number of workers that the hosts of elastic groups would add to those that are ready, once calls wait for them.
+    /// If no host can be started any more, it is that of all: the next calls learn why.
+    #[must_use]
+    pub fn workers_on_demand(&self) -> usize {
+        let missing = |id: WorkerId| {
+            let worker = &self.workers[id.index()];
+            let is_lost = worker.given_up && self.broken.is_none();
+            let host = worker.host.as_ref().filter(|_| !is_lost);
+            host.map_or(0, |host| host.wanted.saturating_sub(host.slots))
+        };
+        self.elastic_hosts().map(missing).sum()
+    }
+
+    /// Whether there are elastic groups.
+    #[must_use]
+    pub fn is_elastic(&self) -> bool {
+        !self.elastic.groups.is_empty()
+    }
+
     /// Whether a host is not wanted now.
     #[must_use]
     pub fn is_asleep(&self, id: WorkerId) -> bool {

@@ -293,7 +293,7 @@ pub enum Message<'a> {
     Serve(Serve<'a>),
     /// Agent to client: numbers of ready and of wanted workers.
     Workers {
-        /// Number of ready workers.
+        /// Number of ready workers, and of those that start while calls wait.
         ready: u32,
         /// Number of wanted workers.
         wanted: u32,
