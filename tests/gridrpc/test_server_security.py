@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import psutil
 import pytest
 
@@ -670,6 +671,62 @@ def test_workers_that_run_as_their_caller(open_folder: Path, compile_idl: Compil
         unknown = pytest.raises(gridrpc.GridError, match="no user `no-such-user`")
         with server.client(ann) as grid, unknown:
             grid.function("harmful/overwrites")("/proc/self/comm")
+
+
+#: Tells who runs it, and uses memory of the client.
+IDENTITY = r"""
+Module identity;
+Globals { #include <unistd.h> }
+Define user(IN int n, INOUT long x[n]) { for (int i = 0; i < n; i++) x[i] = getuid(); }
+"""
+WARNING = "the workers run as root"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+@pytest.mark.parametrize(
+    ("user", "settings", "expected"),
+    [
+        ("", "", 0),
+        ("daemon", "", 1),
+        ("daemon", "[modules.identity]\nisolation = 'user'\n", 1),
+        # As another module runs as its caller, none runs as root.
+        ("", "[modules.harmful]\nrun_as = 'caller'\n", 65534),
+        ("daemon", "[modules.harmful]\nrun_as = 'caller'\n", 1),
+    ],
+    ids=["root", "user", "isolated", "beside callers", "user beside callers"],
+)
+def test_the_user_of_workers(
+    open_folder: Path, compile_idl: CompileIdl, user: str, settings: str, expected: int
+) -> None:
+    config = offering(compile_idl(IDENTITY), compile_idl(HARMFUL)) + settings
+    if user:
+        config = config.replace("[workers]\n", f"[workers]\nuser = '{user}'\n")
+    with serving(open_folder, config, program=open_folder / "gridrpc") as server:
+        assert any(WARNING in line for line in server.lines()) == (expected == 0)
+        if expected == 0:
+            assert WARNING in server.command("check")
+        with server.client() as grid:
+            for size in (1, 1 << 18):
+                users = np.zeros(size, np.int64)
+                grid.function("identity/user")(users)
+                assert set(users.tolist()) == {expected}
+            if "run_as" in settings:
+                # Root calls here, and no worker runs as root.
+                with pytest.raises(gridrpc.GridError, match="`root`, which is root"):
+                    grid.function("harmful/user")()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")
+@pytest.mark.parametrize(
+    ("user", "why"),
+    [("no-such-user", "whom this machine does not have"), ("root", "which is root")],
+)
+def test_workers_that_cannot_run_as_their_user(tmp_path: Path, user: str, why: str) -> None:
+    file = write_config(tmp_path, f"[workers]\nuser = '{user}'\n", None)
+    for command in ("check", "start"):
+        said = program("server", "-c", file, command, status=1)
+        assert user in said
+        assert why in said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be other users")

@@ -9,6 +9,7 @@ use gridrpc_typed::read_interface;
 use crate::config::ServerConfig;
 use crate::python_check;
 use crate::server::{ServerError, Tls};
+use crate::worker_user::{root_warning, worker_user};
 use gridrpc_http::HttpClient;
 
 /// Checks certificates, modules, and what workers run. `program`: the `gridrpc` program. Returns what a server would
@@ -55,9 +56,16 @@ pub fn check(config: &ServerConfig, program: &Path) -> Result<String, ServerErro
             Err(error) => problems.push(error.to_string()),
         }
     }
-    if config.runs_as_callers() {
-        let python = config.workers.python.as_deref().map(Path::new);
-        problems.extend(unreachable_by_callers(&config.state, program, python));
+    match worker_user(config) {
+        Ok(None) => {}
+        Ok(Some(_)) => {
+            let python = config.workers.python.as_deref().map(Path::new);
+            problems.extend(unreachable_by_others(&config.state, program, python));
+        }
+        Err(error) => problems.push(error.to_string()),
+    }
+    if let Some(warning) = root_warning(config) {
+        let _ = writeln!(text, "warning: {warning}");
     }
     for (name, python) in &config.python {
         if let Some(interpreter) = &config.workers.python {
@@ -80,8 +88,8 @@ pub fn check(config: &ServerConfig, program: &Path) -> Result<String, ServerErro
     Ok(text)
 }
 
-/// What keeps workers from running as the calling users.
-fn unreachable_by_callers(state: &Path, program: &Path, python: Option<&Path>) -> Vec<String> {
+/// What keeps workers from running as other users than that of the server.
+fn unreachable_by_others(state: &Path, program: &Path, python: Option<&Path>) -> Vec<String> {
     let closed = |path: &Path, mode: u32| {
         let path = path.canonicalize().ok()?;
         path.ancestors()
@@ -100,7 +108,7 @@ fn unreachable_by_callers(state: &Path, program: &Path, python: Option<&Path>) -
         if let Some(closed) = closed {
             let closed = closed.display();
             problems.push(format!(
-                "`run_as = \"caller\"`: other users cannot reach {what}: `{closed}` is closed to them; run \
+                "workers run as other users, who cannot reach {what}: `{closed}` is closed to them; run \
                  `chmod o+x {closed}`, or put it elsewhere"
             ));
         }
@@ -126,7 +134,7 @@ mod tests {
         set(&program, 0o755);
         set(&top.join("in"), 0o711);
         set(&top, 0o711);
-        let check = || unreachable_by_callers(&top.join("in/state"), &program, Some(&program));
+        let check = || unreachable_by_others(&top.join("in/state"), &program, Some(&program));
         assert_eq!(check(), Vec::<String>::new());
         set(&program, 0o700);
         assert_eq!(check().len(), 2);

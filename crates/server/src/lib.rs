@@ -32,9 +32,11 @@ mod statistics;
 mod status;
 mod stop;
 mod traces;
+mod worker_user;
 
 pub use api_tokens::ApiTokenError;
 pub use catalogue::CatalogueError;
 pub use check::check;
 pub use server::{Server, ServerError};
 pub use stop::Stop;
+pub use worker_user::WorkerUserError;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use gridrpc_client::{
     Call, Config, FunctionRef, Grid, GridError, HostGroups, Launch, Output, Preparation,
-    PythonWorkers, RemoteWorkers, WorkerLimits,
+    PythonWorkers, RemoteWorkers, RunAs, WorkerLimits,
 };
 use gridrpc_config::HostGroup;
 use gridrpc_core::{Owner, Quota, Settings};
@@ -21,7 +21,7 @@ use time::Weekday;
 
 use crate::catalogue::{Code, OfferedModule};
 use crate::config::{
-    CallSettings, Isolation, Period, Policy, PythonModule, PythonName, RunAs, ServerConfig,
+    self, CallSettings, Isolation, Period, Policy, PythonModule, PythonName, ServerConfig,
     workers_at,
 };
 use crate::log;
@@ -44,10 +44,12 @@ pub(crate) struct Workers {
     path: Vec<String>,
     hosts: Vec<HostGroup>,
     count: u32,
+    /// The user of workers on this machine, unless they run as their caller; none: the user of the server.
+    user: Option<RunAs>,
 }
 
 impl Workers {
-    pub(crate) fn new(config: &ServerConfig, program: PathBuf) -> Workers {
+    pub(crate) fn new(config: &ServerConfig, program: PathBuf, user: Option<RunAs>) -> Workers {
         let paths = config.python.values().flat_map(|python| &python.path);
         Workers {
             program,
@@ -55,6 +57,7 @@ impl Workers {
             path: paths.map(|path| path.display().to_string()).collect(),
             hosts: config.workers.hosts.clone(),
             count: config.workers.count,
+            user,
         }
     }
 
@@ -160,7 +163,8 @@ pub(crate) struct PoolFunction {
 impl Pool {
     fn common(workers: Workers) -> Pool {
         let count = workers.count;
-        Pool::new(workers, count, u64::MAX, WorkerLimits::default(), Vec::new(), true)
+        let limits = WorkerLimits { user: workers.user.clone(), ..WorkerLimits::default() };
+        Pool::new(workers, count, u64::MAX, limits, Vec::new(), true)
     }
 
     /// A pool for a module. `user`: the only one who uses it.
@@ -168,20 +172,21 @@ impl Pool {
     /// # Errors
     /// When its workers are to run as a user that does not exist here.
     fn of_module(
-        workers: Workers,
+        mut workers: Workers,
         settings: &CallSettings,
         user: Option<&str>,
     ) -> Result<Pool, PoolError> {
         let count = settings.most_running.unwrap_or(workers.count).max(1);
         let per_process = if settings.isolation == Isolation::Call { 1 } else { u64::MAX };
         let run_as = match (settings.run_as, user) {
-            (RunAs::Caller, Some(user)) => {
+            (config::RunAs::Caller, Some(user)) => {
                 let unknown = |error| PoolError::User { user: user.to_owned(), error };
-                let found =
-                    gridrpc_client::RunAs::named(user).map_err(|error| unknown(Some(error)))?;
+                let found = RunAs::named(user).map_err(|error| unknown(Some(error)))?;
+                // Agents on hosts run as the user who started them, and their workers as well.
+                workers.hosts.clear();
                 Some(found.ok_or_else(|| unknown(None))?)
             }
-            _ => None,
+            _ => workers.user.clone(),
         };
         let limits = WorkerLimits {
             memory: settings.memory,
@@ -414,7 +419,8 @@ impl PoolKey {
     /// That of a user's calls of a module; none: the common pool runs them.
     fn of(module: &OfferedModule, user: &Arc<str>) -> Option<PoolKey> {
         let settings = &module.settings;
-        let is_of_user = settings.isolation == Isolation::User || settings.run_as == RunAs::Caller;
+        let is_of_user =
+            settings.isolation == Isolation::User || settings.run_as == config::RunAs::Caller;
         has_own_pool(settings).then(|| PoolKey {
             module: Some(module.name.clone()),
             user: is_of_user.then(|| Arc::clone(user)),

@@ -34,6 +34,7 @@ use crate::service::Users;
 use crate::shared::Shared;
 use crate::stop::Stop;
 use crate::traces::Tracer;
+use crate::worker_user::{WorkerUserError, root_warning, worker_user};
 
 /// Why a server cannot start.
 #[derive(Debug, Error)]
@@ -114,6 +115,9 @@ pub enum ServerError {
     /// Several problems, found by a check.
     #[error("{}", .0.join("\n"))]
     Problems(Vec<String>),
+    /// The workers cannot run as another user.
+    #[error(transparent)]
+    WorkerUser(#[from] WorkerUserError),
     /// The workers cannot start.
     #[error("the workers cannot start: {0}")]
     Workers(#[from] GridError),
@@ -160,7 +164,11 @@ impl Server {
             make_folder(folder)
                 .map_err(|error| ServerError::Folder { folder: folder.clone(), error })?;
         }
-        if config.runs_as_callers() {
+        if let Some(warning) = root_warning(&config) {
+            log::warning(warning, &[]);
+        }
+        let user = worker_user(&config)?;
+        if user.is_some() {
             // Their workers load the copies of modules. All else in the state folder is for the server alone.
             for folder in [&config.state, &copies] {
                 fs::set_permissions(folder, fs::Permissions::from_mode(PASSAGE)).map_err(
@@ -175,7 +183,7 @@ impl Server {
         let named = config.state.join("shared");
         let named_data = NamedStore::open(&named)
             .map_err(|error| ServerError::Folder { folder: named.clone(), error })?;
-        let pools = Pools::new(Workers::new(&config, program));
+        let pools = Pools::new(Workers::new(&config, program, user));
         let most = config.most_connections as usize;
         let (socket, network) = (config.socket.clone(), config.network.clone());
         let tracer = config.traces.as_ref().map(|traces| {

@@ -133,6 +133,7 @@ impl<'d> Draft<'d> {
             workers: WorkersConfig {
                 count: defaults.workers,
                 python: None,
+                user: None,
                 hosts: Vec::new(),
                 idle: IDLE,
             },
@@ -317,6 +318,7 @@ impl<'d> Draft<'d> {
                     self.workers.count = number(entry, 0, MOST)? as u32;
                     self.count_at = Some(entry.at());
                 }
+                "user" => self.workers.user = Some(entry.text()?),
                 "python" => {
                     // A wrong one is not a missing one.
                     self.has_python = true;

@@ -37,7 +37,7 @@ pub(super) const HTTP: &[&str] = &[
     "request_seconds",
 ];
 /// `[workers]`
-pub(super) const WORKERS: &[&str] = &["count", "python", "config", "servers", "idle"];
+pub(super) const WORKERS: &[&str] = &["count", "user", "python", "config", "servers", "idle"];
 /// `[modules]`, beside the tables `[modules.NAME]`
 pub(super) const MODULES: &[&str] = &["files", "folders"];
 /// `[python.NAME]`, beside [`CALLS`]

@@ -27,6 +27,8 @@ pub(super) const HTTP_CALLS: u32 = 256;
 pub(super) const HTTP_BYTES: u64 = 256 << 20;
 /// Default of `request_seconds` in `[http]`.
 pub(super) const HTTP_REQUEST: Duration = Duration::from_secs(120);
+/// Default of `user` in `[workers]`, if workers of a module run as their caller.
+const WORKER_USER: &str = "nobody";
 /// Default of `idle`.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 /// Default of `size` in `[audit]`.
@@ -145,6 +147,9 @@ pub struct TlsConfig {
 pub struct WorkersConfig {
     /// Number of workers on this machine.
     pub count: u32,
+    /// The user that workers on this machine run as, unless they run as their caller; none: see
+    /// [`ServerConfig::worker_user`].
+    pub user: Option<String>,
     /// The Python interpreter of workers; none: no Python functions.
     pub python: Option<String>,
     /// Host groups whose workers it uses as well.
@@ -179,6 +184,14 @@ impl ServerConfig {
     pub fn runs_as_callers(&self) -> bool {
         let python = self.python.values().map(|python| &python.calls);
         self.modules.values().chain(python).any(|calls| calls.run_as == RunAs::Caller)
+    }
+
+    /// The user that workers run as, unless they run as their caller; none: the user of the server. A server with
+    /// workers of callers runs as root, which no other worker is to be.
+    #[must_use]
+    pub fn worker_user(&self) -> Option<&str> {
+        let default = self.runs_as_callers().then_some(WORKER_USER);
+        self.workers.user.as_deref().or(default)
     }
 
     /// The settings of a module with this name, compiled or in Python.

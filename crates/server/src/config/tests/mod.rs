@@ -154,6 +154,16 @@ fn settings_of_calls() {
 }
 
 #[test]
+fn workers_run_as_root_only_if_no_user_is_needed() {
+    assert_eq!(config("[modules.fft]\nisolation = 'user'").worker_user(), None);
+    assert_eq!(config("[workers]\nuser = 'gridrpc'").worker_user(), Some("gridrpc"));
+    let as_callers = "[modules.fft]\nrun_as = 'caller'\n";
+    assert_eq!(config(as_callers).worker_user(), Some("nobody"));
+    let both = config(&format!("{as_callers}[workers]\nuser = 'gridrpc'"));
+    assert_eq!(both.worker_user(), Some("gridrpc"));
+}
+
+#[test]
 fn python_modules() {
     let config = config(
         "[workers]\npython = 'python3'\n[python.images]\nfunctions = ['a.b:f', 'c:g']\n\
