@@ -495,12 +495,24 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "hq job wait last": NotRun(_NO_CLUSTER),
     },
     "docs/tutorial-centre.md": {
-        "Provisional: gridrpc-native 1.22 s, process-pool 1.24 s (1.02 times); the machine was busy"
-        " in 6 of 6 rounds.": NotRun("figures of another machine"),
-        "Divide the work into 8 tasks of 12.50 s each, on 8 cores of gridrpc-native, as tasks that"
-        " wait": NotRun("figures of another machine"),
-        "Engine: gridrpc-native or process-pool: on average neither is more than 5 % faster;"
-        " gridrpc-native is fastest in the only workload.": NotRun("figures of another machine"),
+        "Provisional: process-pool 1.07 s, gridrpc-native 1.09 s (1.02 times);": NotRun(
+            "figures of another machine"
+        ),
+        "Provisional: Divide the work into 8 tasks of 12.50 s each, on 8 cores of": NotRun(
+            "figures of another machine"
+        ),
+        "Work: 5,000 tasks of 30 s, 41.7 h on one core; a core-hour costs 0.04.": NotRun(
+            "figures of another machine"
+        ),
+        "gridbench run gridrpc-native gridrpc-python --rounds 3    --grid grid.toml --accept-load"
+        " --out runs/cluster": NotRun(_ON_CLUSTER),
+        "gridbench advise --work 100s --cores 8 --engine gridrpc-native    --grid grid.toml"
+        " --accept-load --out runs/cluster-advice": NotRun(_ON_CLUSTER),
+        "gridbench recommend runs/cluster runs/cluster-advice --work 5000x30s --price 0.04"
+        "    --out cluster-proposal": NotRun(_ON_CLUSTER),
+        "Task size: Your tasks of 30 s are long enough: tasks of at least about 27 ms": NotRun(
+            "figures of another machine"
+        ),
         "gridrpc server -c centre.toml start": _started("centre.toml"),
     },
     "examples/compute/README.md": {
@@ -537,11 +549,14 @@ SAYS: dict[str, dict[str, list[str]]] = {
         " --out runs/cores": [r"page: runs/cores/sweep\.html"],
     },
     "docs/tutorial-centre.md": {
-        "gridbench advise --work 100s --cores 8 --task sleep --engine gridrpc-native --accept-load"
+        "gridbench advise --work 100s --cores 8 --engine gridrpc-native    --accept-load"
         " --out runs/advice": [r"^(Provisional: )?Divide the work into \d+ tasks? "],
         "gridbench recommend runs/engines runs/advice --work 5000x30s --price 0.04"
         " --out proposal": [
+            r"^Work: 5,000 tasks of 30 s, ",
             r"^Engine: (gridrpc-native|process-pool)",
+            r"^Task size: Your tasks of 30 s are long enough",
+            "^Cost: ",
             "^Not measured: calls and start-up",
         ],
     },

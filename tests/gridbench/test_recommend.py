@@ -367,3 +367,15 @@ def test_models_below_a_folder_are_found(tmp_path: Path, model: PipelineModel) -
     (stored[0] / "model.json").write_text('{"kind": "gridbench model"}')
     with pytest.raises(InputError, match="is not a model"):
         read_evidence([stored[0]])
+
+
+def test_a_model_of_servers_is_compared_on_servers(tmp_path: Path, model: PipelineModel) -> None:
+    place = replace(model.fit.place, host="node1, workers on lab-1", transport="links")
+    there = replace(model, fit=replace(model.fit, place=replace(place, engine="gridrpc-native")))
+    (tmp_path / "a").mkdir()
+    save_models([there], tmp_path / "a" / "model.json")
+    found = recommended([tmp_path / "a"])
+    # How many processors the servers have is not known.
+    assert [one.title for one in document_of([found]).sections] == ["node1, workers on lab-1"]
+    command = "gridbench run gridrpc-native gridrpc-python --grid grid.toml"
+    assert found.missing[0][1] == command

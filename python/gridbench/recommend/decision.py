@@ -36,6 +36,8 @@ _BLOCKS = 10
 """Tasks for each core, for this share."""
 DEFAULT_COMPARISON = ("gridrpc-native", "process-pool")
 """Engines to compare if none was compared: both are installed with gridbench."""
+ON_SERVERS = ("gridrpc-native", "gridrpc-python")
+"""The same on servers of a grid, where no other engines run."""
 MOST_PREDICTED = 100_000
 """Tasks that a prediction follows one by one."""
 _SHORTEST, _LONGEST = 1e-6, 1e4  # seconds of a task
@@ -447,11 +449,14 @@ def _missing(
     if not ranked:
         # An engine with a model comes first, so that the next page has a model of what it ranks.
         names = [model.name] if model is not None else []
-        names += [name for name in DEFAULT_COMPARISON if name not in names]
+        on_servers = model is not None and model.linked
+        known = ON_SERVERS if on_servers else DEFAULT_COMPARISON
+        names += [name for name in known if name not in names]
+        where = " --grid grid.toml" if on_servers else ""
         found.append(
             (
                 "which engine is fastest: no workload ran on several engines",
-                f"gridbench run {' '.join(names[:2])}{accept}",
+                f"gridbench run {' '.join(names[:2])}{where}{accept}",
             )
         )
     elif not claims:

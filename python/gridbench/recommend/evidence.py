@@ -155,7 +155,8 @@ def _of_advice(source: Path) -> Evidence:
         source=source,
         command=ADVISE,
         host=place.host,
-        cores=place.processors,
+        # Those of workers on servers are not known.
+        cores=place.processors if place.transport == "one host" else 0,
         date=max(model.made for model in models),
         figures={},
         provisional={},
