@@ -295,6 +295,23 @@ def test_of_engines_in_a_tie_the_one_with_a_model_gives_the_answers(
     assert recommended([folder, slower], work).engine == "gridrpc-native"
 
 
+def test_a_small_provisional_lead_does_not_leave_out_the_engine_with_a_model(
+    tmp_path: Path, model: PipelineModel
+) -> None:
+    work = planned_work("5000x30s", 0.04)
+    stored = advice(tmp_path / "advice", model, "dask")
+    for slower, engine in ((1.1, "dask"), (1.5, "gridrpc-native")):
+        times = {"gridrpc-native": 1.0, "dask": slower}
+        folder = scenario(tmp_path / engine, times, busy=True)
+        found = recommended([folder, stored], work)
+        assert (found.engine, found.provisional) == (engine, True)
+        is_noted = "are those of dask, the first with a model." in dict(sentences(found))["Engine"]
+        assert is_noted == (engine == "dask")
+    # Undisturbed runs prove it.
+    sure = scenario(tmp_path / "sure", {"gridrpc-native": 1.0, "dask": 1.1})
+    assert recommended([sure, stored], work).engine == "gridrpc-native"
+
+
 def test_the_command_for_a_model_works_as_it_is(
     tmp_path: Path, gridbench: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

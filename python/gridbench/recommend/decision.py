@@ -28,6 +28,8 @@ from gridbench.results.table import Compared
 from gridbench.statistics.claims import ALIKE, decided
 from gridbench.workload.body import SPIN
 
+_PROVISIONAL_LEAD = 1.25
+"""Ratio up to which an engine is no slower than another if no run was undisturbed."""
 FEWEST = 4
 """Tasks for each core, at least, so that cores do not wait long for the last ones."""
 EFFICIENT = 0.9
@@ -148,8 +150,8 @@ class Recommendation:
 
     @property
     def engine(self) -> str:
-        """The recommended engine, or the only known one; empty: none. In a tie, the one with a
-        model."""
+        """The recommended engine, or the only known one; empty: none. In a tie, and where a small
+        lead is provisional, the one with a model."""
         if self.model is not None:
             return self.model.name
         return self.ranked[0].name if self.ranked else ""
@@ -183,7 +185,8 @@ def _of_machine(
 ) -> Recommendation:
     workloads = _workloads(evidence)
     ranked, claims = _ranked(workloads)
-    model, source, why_not = _model(evidence, [one.name for one in tied(ranked)])
+    near = tied(ranked, ALIKE if claims else _PROVISIONAL_LEAD)
+    model, source, why_not = _model(evidence, [one.name for one in near])
     task_time = None if model is None else _task_time(model)
     advice = None
     if model is not None and work is not None:
@@ -269,13 +272,15 @@ def _proven(first: str, other: str, sure: Mapping[str, Mapping[str, Measure]]) -
     )
 
 
-def tied(ranked: Sequence[RankedEngine]) -> tuple[RankedEngine, ...]:
-    """The leading engines that differ by no more than `ALIKE`."""
+def tied(ranked: Sequence[RankedEngine], most_ratio: float = ALIKE) -> tuple[RankedEngine, ...]:
+    """The leading engines that differ by no more than `most_ratio`."""
     if not ranked:
         return ()
     most = max(one.workloads for one in ranked)
     return tuple(
-        one for one in ranked if one.ratio <= ALIKE * ranked[0].ratio and one.workloads >= most / 2
+        one
+        for one in ranked
+        if one.ratio <= most_ratio * ranked[0].ratio and one.workloads >= most / 2
     )
 
 

@@ -280,13 +280,14 @@ def _engine(one: Recommendation) -> str:
             f" than {percent(ALIKE - 1, 0)} faster; {best.name} is fastest in"
             f" {_of_workloads(best)}"
         )
-        if one.engine != best.name:
-            text += f"; task size, cores and cost are those of {one.engine}, the first with a model"
-        return f"{text}."
-    return (
-        f"{best.name}: fastest in {_of_workloads(best)}, and on average {digits(ratio)} times as"
-        f" fast as {nearest.name}; {proven}."
-    )
+    else:
+        text = (
+            f"{best.name}: fastest in {_of_workloads(best)}, and on average {digits(ratio)} times"
+            f" as fast as {nearest.name}; {proven}"
+        )
+    if one.engine != best.name:
+        text += f"; task size, cores and cost are those of {one.engine}, the first with a model"
+    return f"{text}."
 
 
 def _of_workloads(rank: RankedEngine) -> str:
