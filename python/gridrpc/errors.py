@@ -176,8 +176,8 @@ class RemoteTraceback(Exception):
 class CapturedStateWarning(UserWarning):
     """A function refers to an object that workers have a copy of, and the copy may be a mistake.
 
-    It is too large to be compared each time and may have changed; or it is a random generator, all
-    copies of which return the same numbers; or it is a module whose file has been edited.
+    It may be a large object that has changed since it was sent; a random generator, whose copies
+    all return the same numbers; or a module whose file was edited.
     """
 
 

@@ -105,7 +105,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Names and addresses by which other nodes may reach this one, the most likely first.
+/// Names and addresses of this node for the others, the most likely first.
 pub fn hosts() -> Vec<String> {
     let name = gethostname().ok().and_then(|name| name.into_string().ok());
     name.into_iter().chain(addresses::of_this_host()).collect()
